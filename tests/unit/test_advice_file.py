@@ -1,0 +1,60 @@
+"""What the agent tells people whose records stand in a file: commands that would mend it."""
+
+import pytest
+from builders import make_bug_vg, record, recorded
+
+from agent.core.judge import judge
+from agent.core.models import Reading, RecordedFilesystem, VolumeGroup
+
+
+def advice_for(volume_group: VolumeGroup, *rows: RecordedFilesystem) -> dict[str, tuple[str, str | None]]:
+    judgement = judge("cgts-vg", Reading(volume_group=volume_group), recorded(*rows), grace_seconds=600)
+    return {
+        f"{finding.kind}:{finding.subject}": (finding.message, finding.hint) for finding in judgement.findings
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "changed", "key", "message", "hint"),
+    [
+        (
+            record("docker", 40),
+            {},
+            "filesystem_undersized:docker",
+            "recorded with 40 GiB, but cgts-vg/docker-lv has 30 GiB: 320 extents were never added",
+            "`lvextend -r -L 40g cgts-vg/docker-lv`, or correct the record",
+        ),
+        (
+            record("docker", 40),
+            {"dockerdistribution_lv": 1024},
+            "filesystem_undersized:docker",
+            "recorded with 40 GiB, but cgts-vg/docker-lv has 30 GiB: 320 extents were never added",
+            "first free 315 extents (9.844 GiB) or add a physical volume, then: `lvextend -r -L 40g cgts-vg/docker-lv`, or correct the record",
+        ),
+        (
+            record("docker", 40),
+            {"dockerdistribution_lv": 1024},
+            "does_not_fit:docker-lv",
+            "docker-lv would fail: 320 extents needed, but only 5 available",
+            "free 315 extents (9.844 GiB) or add a physical volume before the next upgrade, reinstall or unlock applies the recorded sizes",
+        ),
+        (
+            record("docker", 20),
+            {},
+            "filesystem_oversized:docker",
+            "recorded with 20 GiB, but cgts-vg/docker-lv has 30 GiB: 320 extents more than anybody recorded",
+            'correct the record: size = "30720MiB"',
+        ),
+        (
+            record("new", 1),
+            {},
+            "filesystem_missing:new",
+            "recorded with 1 GiB, but cgts-vg/new-lv does not exist",
+            "`lvcreate -L 1g -n new-lv cgts-vg`, or correct the record",
+        ),
+    ],
+)
+def test_message_and_hint(
+    row: RecordedFilesystem, changed: dict[str, int], key: str, message: str, hint: str
+) -> None:
+    assert advice_for(make_bug_vg(**changed), row)[key] == (message, hint)
