@@ -149,17 +149,18 @@ def _advise(
     return _advise_sysinv(volume_group, record, filesystem, hostname)
 
 
-def _advise_file(volume_group: VolumeGroup, record: RecordedFilesystem, filesystem: FilesystemSection) -> str:
-    path = f"{volume_group.name}/{record.logical_volume}"
+def _advise_file(
+    volume_group: VolumeGroup, record: RecordedFilesystem, filesystem: FilesystemSection
+) -> str:
+    lv = volume_group.find(record.logical_volume)
     growth = growth_to(volume_group, record.logical_volume, record.recorded_bytes)
     size = _lvm_size(record.recorded_bytes)
-    if filesystem.verdict is FilesystemVerdict.OVERSIZED:
-        assert filesystem.actual_bytes is not None  # noqa: S101 - oversized implies an LV
-        return f'correct the record: size = "{format_exact(filesystem.actual_bytes)}"'
-    if filesystem.verdict is FilesystemVerdict.MISSING:
+    if lv is None:
         command = f"lvcreate -L {size} -n {record.logical_volume} {volume_group.name}"
+    elif filesystem.verdict is FilesystemVerdict.UNDERSIZED:
+        command = f"lvextend -r -L {size} {volume_group.name}/{lv.name}"
     else:
-        command = f"lvextend -r -L {size} {path}"
+        return f'correct the record: size = "{format_exact(lv.size_bytes)}"'
     return f"{_room_first(volume_group, growth)}`{command}`, or correct the record"
 
 
