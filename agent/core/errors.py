@@ -88,12 +88,12 @@ class ConfigError(AgentError):
 
     kind = "config_invalid"
     exit_code = ExitCode.CONFIG
-    template = "{subject}: {count} problem(s)"
+    template = "{subject}: {listing}"
     hint_template = "correct them and run `agent config check`"
 
     def __init__(self, *, subject: str, problems: tuple[str, ...]) -> None:
         self.problems = problems
-        super().__init__(subject=subject, count=len(problems))
+        super().__init__(subject=subject, listing="; ".join(problems))
 
 
 class LvmError(AgentError):
@@ -204,6 +204,16 @@ class InventoryError(AgentError):
     kind = "inventory_unavailable"
     exit_code = ExitCode.INVENTORY
     template = "{subject}: {reason}"
+
+
+class SecretUnreadable(InventoryError):
+    """A password or token can't be read from its file."""
+
+    kind = "secret_unreadable"
+    template = "{subject}: {reason}"
+    hint_template = (
+        "put the secret alone into a file that this program can read (mode 0400 or LoadCredential=)"
+    )
 
 
 class RecordedFileInvalid(InventoryError):

@@ -18,6 +18,7 @@ from agent.core.compare import (
     records_of,
     unknown_filesystem,
 )
+from agent.core.crosscheck import find_stale_views
 from agent.core.errors import AgentError, ExitCode, InventoryError, LvmError
 from agent.core.models import (
     Finding,
@@ -38,7 +39,8 @@ from agent.core.report import (
     Trigger,
     VolumeGroupSection,
 )
-from agent.core.space import allocatable_room, physical_extents
+from agent.core.room import allocatable_room
+from agent.core.space import physical_extents
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +133,7 @@ def _without_records(reading: Reading) -> Judgement:
     return Judgement(
         volume_group_name=volume_group.name,
         verdict=AuditVerdict.CLEAN,
-        volume_group=_volume_group_section(volume_group),
+        volume_group=volume_group_section(volume_group),
         logical_volumes=_logical_volume_sections(volume_group),
         findings=(*reading.findings, *advice.extent_findings(volume_group)),
     )
@@ -157,6 +159,7 @@ def _judge_records(
         *advice.capacity_findings(volume_group, capacity),
         *advice.drift_findings(volume_group, records, filesystems, recorded),
         *find_record_problems(records),
+        *find_stale_views(volume_group, recorded),
         *advice.nothing_recorded(volume_group.name, records, recorded),
         *recorded.findings,
     )
@@ -189,7 +192,8 @@ def _add(judgement: Judgement, *findings: Finding) -> Judgement:
     return msgspec.structs.replace(judgement, findings=tuple(ordered))
 
 
-def _volume_group_section(volume_group: VolumeGroup) -> VolumeGroupSection:
+def volume_group_section(volume_group: VolumeGroup) -> VolumeGroupSection:
+    """The published view of a volume group."""
     return VolumeGroupSection(
         name=volume_group.name,
         uuid=volume_group.uuid,

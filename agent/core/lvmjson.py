@@ -1,7 +1,6 @@
-"""LVM's JSON decoded into typed rows: what `vgs` and `lvs` print becomes text, numbers, flags and lists.
+"""LVM's JSON decoded into typed rows: releases 2.03.11 to 2.03.40, mended where LVM prints it wrong.
 
-One set of shapes serves `json` (every value a string), `json_std` (numbers, nulls and arrays) and the
-releases from 2.03.11 to 2.03.40.  Not here: what the rows mean together (see `parse`).
+Not here: the rows' shapes (see `rows`), what they mean together (see `parse`).
 """
 
 import math
@@ -10,15 +9,9 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from agent.core.units import MAX_BYTES
-
-Scalar = str | int | float | None
-"""A field that holds one value."""
-Listing = list[str] | str | None
-"""A field that holds several: `json` joins them into one string, `json_std` prints an array."""
+from agent.core.rows import Listing, LogRow, LvRow, NameRow, Scalar, VgRow
 
 _SEEN_CHARACTERS: Final = 120
-_MAX_DIGITS: Final = len(str(MAX_BYTES))
 _FALSE_WORDS: Final = frozenset({"", "0", "-1"})
 _TRUE_WORDS: Final = frozenset({"1", "exported", "missing", "allocatable"})
 
@@ -30,6 +23,10 @@ but not the backslash, so one at the end of a value hides the closing quote: the
 _STRING_OR_COMMA: Final = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)|,(?=\s*[\]}])', re.DOTALL)
 """A whole string (so that only its inside is changed), or the comma too many that releases before 2.03.23
 print in the command log.  Always succeeds at an opening quote, which keeps the time linear."""
+_MISFIT: Final = re.compile(
+    r"(?P<problem>.*) - at `\$\.report\[(?P<section>[0-9]+)\]"
+    r"\.(?P<kind>vg|lv)\[(?P<row>[0-9]+)\]\.(?P<field>[a-z_]+)"
+)
 _CONTROL: Final = re.compile(rb"[\x00-\x1f]")
 
 
@@ -55,74 +52,6 @@ class Place(msgspec.Struct, frozen=True):
         return ReportError(
             self.program, f"row {self.row} ({self.name!r:.60}): {field} is {value!r:.60}, {problem}"
         )
-
-
-class VgRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of `vgs` asked with physical volume fields: one physical volume."""
-
-    vg_name: str
-    vg_uuid: str
-    vg_seqno: Scalar
-    vg_attr: str
-    vg_size: Scalar
-    vg_extent_size: Scalar
-    vg_extent_count: Scalar
-    vg_free_count: Scalar
-    pv_count: Scalar
-    vg_missing_pv_count: Scalar
-    lv_count: Scalar
-    vg_exported: Scalar
-    pv_name: str
-    pv_uuid: str
-    pv_missing: Scalar
-    pv_allocatable: Scalar
-    pv_pe_count: Scalar
-    pv_pe_alloc_count: Scalar
-
-
-class LvRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of `lvs` asked with segment fields: one segment, the LV's own fields repeated on each."""
-
-    vg_name: str
-    vg_uuid: str
-    vg_seqno: Scalar
-    lv_uuid: str
-    lv_name: str
-    lv_size: Scalar
-    lv_role: Listing
-    lv_layout: Listing
-    lv_attr: str
-    lv_parent: str | None
-    origin: str | None
-    pool_lv: str | None
-    lv_health_status: str | None
-    lv_active: Scalar
-    data_percent: Scalar
-    metadata_percent: Scalar
-    sync_percent: Scalar
-    segtype: str | None
-    stripes: Scalar
-    data_stripes: Scalar
-    data_copies: Scalar
-    seg_start_pe: Scalar
-    seg_size_pe: Scalar
-    seg_pe_ranges: Listing
-
-
-class NameRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of the `vgs` that looks for what is there under which name."""
-
-    vg_name: str
-    vg_uuid: str
-    vg_exported: Scalar
-    vg_systemid: str | None
-
-
-class LogRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of the command log: 2.03.26 and later print it after the report unless told not to."""
-
-    log_type: str = ""
-    log_message: str = ""
 
 
 class _VgSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,21 +125,38 @@ _Document = TypeVar("_Document", _VgDocument, _LvDocument, _NameDocument)
 
 
 def _decode(program: str, output: bytes, shape: type[_Document]) -> tuple[_Document, int]:
-    """Decode strictly, and once more after repairs when it is no legal JSON; returns the number of repairs."""
+    """Decode as it is, and once more after repairs when it is no legal JSON; also returns their number."""
     repairs = 0
     try:
         try:
-            document = msgspec.json.decode(output, type=shape)
+            document = msgspec.json.decode(output, type=shape, strict=False)
         except msgspec.ValidationError:
             raise
         except msgspec.DecodeError:
             output, repairs = _repair(output)
-            document = msgspec.json.decode(output, type=shape)
+            document = msgspec.json.decode(output, type=shape, strict=False)
+    except msgspec.ValidationError as error:
+        raise ReportError(program, _describe_misfit(output, str(error))) from error
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ReportError(program, f"{error}; {describe_seen(output)}") from error
+        raise ReportError(program, f"{error}; {_describe_seen(output)}") from error
     if not document.report:
         raise ReportError(program, "the report has no section")
     return document, repairs
+
+
+def _describe_misfit(output: bytes, problem: str) -> str:
+    """Name row and field, and show what stands there."""
+    match = _MISFIT.search(problem)
+    try:
+        document = msgspec.json.decode(output)
+    except (msgspec.DecodeError, RecursionError):  # the misfit stood before what is no JSON at all
+        match = None
+    if match is None:
+        return f"{problem}; {_describe_seen(output)}"
+    row = document["report"][int(match["section"])][match["kind"]][int(match["row"])]
+    name = row.get("lv_name", row.get("pv_name", row.get("vg_name")))
+    field = match["field"]
+    return f"row {match['row']} ({name!r:.60}): {field} is {row[field]!r:.60}: {match['problem']}"
 
 
 def _repair(output: bytes) -> tuple[bytes, int]:
@@ -236,42 +182,19 @@ def _repair(output: bytes) -> tuple[bytes, int]:
     return _STRING_OR_COMMA.sub(clean, output), repairs
 
 
-def describe_seen(output: bytes) -> str:
+def _describe_seen(output: bytes) -> str:
     """Say what an output began with, short and harmless on a terminal."""
     if not output.strip():
         return "it printed nothing"
-    return (
-        f"it began with {ascii(output[:_SEEN_CHARACTERS].decode('utf-8', 'replace'))} ({len(output)} bytes)"
-    )
+    return f"it began with {output[:_SEEN_CHARACTERS].decode('utf-8', 'replace')!a} ({len(output)} bytes)"
 
 
-def to_count(value: Scalar, place: Place, field: str) -> int:
-    """Read a whole number from 0 to 2**63 - 1, in whatever unit the field has.
-
-    Raises:
-        ReportError: anything else, an undefined value included: unknown is not zero.
-    """
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS:
-        number = int(value)
-    elif isinstance(value, int):
-        number = value
-    elif isinstance(value, float) and value.is_integer():
-        number = int(value)
-    else:
-        raise place.error(field, value, "not a whole number from 0 to 2^63 - 1")
-    if not 0 <= number <= MAX_BYTES:
-        raise place.error(field, value, "not a whole number from 0 to 2^63 - 1")
-    return number
-
-
-def to_percent(value: Scalar, place: Place, field: str) -> float | None:
-    """Read a percentage; None where LVM prints none, as for everything that is not active.
+def to_percent(value: str | float, place: Place, field: str) -> float | None:
+    """Read a percentage; None for -1, which some releases print for undefined.
 
     Raises:
         ReportError: not a number.
     """
-    if value is None or value == "":
-        return None
     try:
         percent = float(value)
     except (ValueError, OverflowError):

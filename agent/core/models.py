@@ -6,8 +6,10 @@ Frozen values without behaviour beyond questions about themselves.  *actual* is 
 Not here: the published document (see `report`), parsing (`parse`), arithmetic (`space`, `capacity`).
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 import msgspec
 
@@ -104,7 +106,7 @@ class LogicalVolume(msgspec.Struct, frozen=True, kw_only=True):
     segments: tuple[Segment, ...]
 
 
-class VolumeGroup(msgspec.Struct, frozen=True, kw_only=True):
+class VolumeGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A volume group and all its volumes, from one metadata revision."""
 
     name: str
@@ -130,9 +132,28 @@ class VolumeGroup(msgspec.Struct, frozen=True, kw_only=True):
         """Extents that belong to some LV."""
         return self.extent_count - self.free_extents
 
+    @cached_property
+    def by_name(self) -> Mapping[str, LogicalVolume]:
+        """Its LVs by name, hidden ones included: without it, judging 10,000 LVs takes minutes."""
+        return {lv.name: lv for lv in self.logical_volumes}
+
     def find(self, lv_name: str) -> LogicalVolume | None:
         """The LV of that name, hidden ones included; None when there is none."""
-        return next((lv for lv in self.logical_volumes if lv.name == lv_name), None)
+        return self.by_name.get(lv_name)
+
+
+class DrbdState(msgspec.Struct, frozen=True, kw_only=True):
+    """What DRBD says about one of its devices, in its own words."""
+
+    device: str
+    """The kernel's name, for example drbd0."""
+    role: str | None = None
+    peer_role: str | None = None
+    connection_state: str | None = None
+    disk_state: str | None = None
+    peer_disk_state: str | None = None
+    resync_percent: float | None = None
+    """Done so far; None = no resync is running."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,6 +217,16 @@ class RecordedFilesystem(msgspec.Struct, frozen=True, kw_only=True):
     detail: str | None = None
 
 
+class PlatformView(msgspec.Struct, frozen=True, kw_only=True):
+    """What the inventory believes of a volume group's room: the last report it accepted from the host."""
+
+    volume_group: str
+    extent_count: int
+    free_extents: int
+    reported_at: datetime | None
+    """When that last changed (UTC); None = since the group was first seen, nothing was reported."""
+
+
 class RecordedSizes(msgspec.Struct, frozen=True, kw_only=True):
     """Everything one inventory recorded for this host, in recorded order."""
 
@@ -208,6 +239,8 @@ class RecordedSizes(msgspec.Struct, frozen=True, kw_only=True):
     """The groups it can speak about; None = any."""
     hostname: str | None = None
     """The host they are recorded for, in the inventory's words."""
+    platform_views: tuple[PlatformView, ...] = ()
+    """What it believes of each volume group's room; it decides about resizes with these."""
     findings: tuple[Finding, ...] = ()
 
     def covers(self, volume_group: str) -> bool:

@@ -11,7 +11,9 @@ _LVM_NAME: Final = re.compile(r"[A-Za-z0-9_.+][A-Za-z0-9_.+-]*", re.ASCII)
 MAX_NAME_LENGTH: Final = 127
 """LVM's NAME_LEN is 128 with the closing NUL."""
 
-_RIGHT_TO_LEFT: Final = frozenset({"R", "AL", "AN", "RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "PDF", "PDI", "FSI"})
+_RIGHT_TO_LEFT: Final = frozenset(
+    {"R", "AL", "AN", "RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "PDF", "PDI", "FSI"}
+)
 
 
 def find_lvm_name_problem(name: str) -> str | None:
@@ -25,9 +27,8 @@ def find_lvm_name_problem(name: str) -> str | None:
     if len(name) > MAX_NAME_LENGTH:
         return f"the name has {len(name)} characters, LVM allows {MAX_NAME_LENGTH}"
     if name in {".", ".."} or _LVM_NAME.fullmatch(name) is None:
-        return (
-            f"{to_visible(name)!r:.60} is no LVM name: letters, digits and + _ . - are allowed, no hyphen first"
-        )
+        shown = f"{to_visible(name)!r:.60}"
+        return f"{shown} is no LVM name: letters, digits and + _ . - are allowed, no hyphen first"
     return None
 
 

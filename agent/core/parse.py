@@ -1,40 +1,18 @@
 """Two LVM reports become one volume group: rows grouped, names undressed, sums checked.
 
 LVM's word is taken only when it is complete and agrees with itself; anything else is a `ReportError`.
-Not here: JSON (see `lvmjson`), running LVM and what its failures mean (`agent.host.lvm`), findings about
-the volume group's state (see `condition`).
+Not here: JSON (see `lvmjson`), single LVs (see `volumes`), running LVM and what its failures mean
+(`agent.host.lvm`), findings about the volume group's state (see `condition`).
 """
 
-import re
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 import msgspec
 
-from agent.core.lvmjson import (
-    Extras,
-    Listing,
-    LvRow,
-    Place,
-    ReportError,
-    VgRow,
-    decode_lvs,
-    decode_names,
-    decode_vgs,
-    to_count,
-    to_flag,
-    to_percent,
-    to_words,
-)
-from agent.core.models import Area, LogicalVolume, PhysicalVolume, Segment, VolumeGroup
-
-_AREA: Final = re.compile(
-    r"(?P<name>[^ ].*?):(?P<first>[0-9]{1,10})-(?P<last>[0-9]{1,10})(?: |\Z)", re.DOTALL
-)
-"""One item of seg_pe_ranges.  A device's path may hold `:` and `,`: the last numbers before a space count."""
-
-_ACTIVE: Final = {"active": True, "1": True, "": False, "0": False}
-"""lv_active; every other word ("unknown" without device-mapper, -1) leaves it open."""
+from agent.core.lvmjson import Extras, Place, ReportError, decode_lvs, decode_names, decode_vgs, to_flag
+from agent.core.models import PhysicalVolume, VolumeGroup
+from agent.core.rows import LvRow, VgRow
+from agent.core.volumes import build_logical_volume
 
 
 class VgReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +83,7 @@ def parse_lvs(output: bytes, name: str) -> LvReport:
         _require_group("lvs", number, row.vg_name, name)
         if (row.vg_uuid, row.vg_seqno) != (rows[0].vg_uuid, rows[0].vg_seqno):
             raise ReportError("lvs", f"row {number}: not of the same volume group and revision as row 0")
-    seqno = to_count(rows[0].vg_seqno, Place("lvs", 0, rows[0].lv_name), "vg_seqno") if rows else None
+    seqno = rows[0].vg_seqno if rows else None
     return LvReport(rows=rows, uuid=rows[0].vg_uuid if rows else None, seqno=seqno, extras=extras)
 
 
@@ -134,7 +112,7 @@ def join(vgs: VgReport, lvs: LvReport) -> VolumeGroup:
     by_uuid: dict[str, list[tuple[int, LvRow]]] = {}
     for number, row in enumerate(lvs.rows):
         by_uuid.setdefault(row.lv_uuid, []).append((number, row))
-    volumes = tuple(_logical_volume(rows, group.extent_size_bytes) for rows in by_uuid.values())
+    volumes = tuple(build_logical_volume(rows, group.extent_size_bytes) for rows in by_uuid.values())
     _require_unique("lvs", "LVs", [lv.name for lv in volumes])
     # lvm2 counts in lv_count exactly the LVs it prints without brackets (lv_is_visible).
     visible = sum(not lv.is_hidden for lv in volumes)
@@ -166,15 +144,15 @@ def _volume_group(rows: Sequence[VgRow]) -> VolumeGroup:
     return VolumeGroup(
         name=first.vg_name,
         uuid=first.vg_uuid,
-        seqno=to_count(first.vg_seqno, place, "vg_seqno"),
+        seqno=first.vg_seqno,
         attributes=first.vg_attr,
-        size_bytes=to_count(first.vg_size, place, "vg_size"),
-        extent_size_bytes=to_count(first.vg_extent_size, place, "vg_extent_size"),
-        extent_count=to_count(first.vg_extent_count, place, "vg_extent_count"),
-        free_extents=to_count(first.vg_free_count, place, "vg_free_count"),
-        pv_count=to_count(first.pv_count, place, "pv_count"),
-        missing_pv_count=to_count(first.vg_missing_pv_count, place, "vg_missing_pv_count"),
-        lv_count=to_count(first.lv_count, place, "lv_count"),
+        size_bytes=first.vg_size,
+        extent_size_bytes=first.vg_extent_size,
+        extent_count=first.vg_extent_count,
+        free_extents=first.vg_free_count,
+        pv_count=first.pv_count,
+        missing_pv_count=first.vg_missing_pv_count,
+        lv_count=first.lv_count,
         is_exported=to_flag(first.vg_exported, place, "vg_exported"),
         physical_volumes=tuple(_physical_volume(number, row) for number, row in enumerate(rows)),
         logical_volumes=(),
@@ -185,8 +163,8 @@ def _physical_volume(number: int, row: VgRow) -> PhysicalVolume:
     place = Place("vgs", number, row.pv_name)
     volume = PhysicalVolume(
         name=row.pv_name,
-        extent_count=to_count(row.pv_pe_count, place, "pv_pe_count"),
-        allocated_extents=to_count(row.pv_pe_alloc_count, place, "pv_pe_alloc_count"),
+        extent_count=row.pv_pe_count,
+        allocated_extents=row.pv_pe_alloc_count,
         is_allocatable=to_flag(row.pv_allocatable, place, "pv_allocatable"),
         is_missing=to_flag(row.pv_missing, place, "pv_missing"),
     )
@@ -201,7 +179,6 @@ def _check_sums(group: VolumeGroup) -> None:
     """Refuse numbers that contradict each other: metadata that LVM accepts never does."""
     volumes = group.physical_volumes
     checks = (
-        ("vg_extent_size is", group.extent_size_bytes, "positive", max(1, group.extent_size_bytes)),
         ("pv_count is", group.pv_count, "the number of rows", len(volumes)),
         ("vg_size is", group.size_bytes, "of all extents", group.extent_count * group.extent_size_bytes),
         ("vg_extent_count is", group.extent_count, "over all PVs", sum(pv.extent_count for pv in volumes)),
@@ -210,118 +187,6 @@ def _check_sums(group: VolumeGroup) -> None:
     for label, printed, meaning, expected in checks:
         if printed != expected:
             raise ReportError("vgs", f"{label} {printed}, not {expected} ({meaning})")
-
-
-def _logical_volume(rows: list[tuple[int, LvRow]], extent_size_bytes: int) -> LogicalVolume:
-    number, first = rows[0]
-    place = Place("lvs", number, first.lv_name)
-    name = _undressed(first.lv_name)
-    if not name or not first.lv_uuid:
-        raise place.error("lv_name", first.lv_name, f"with lv_uuid {first.lv_uuid!r:.40}")
-    size_bytes = to_count(first.lv_size, place, "lv_size")
-    segments = _segments(rows)
-    extents = _checked_extents(size_bytes, extent_size_bytes, segments, place)
-    return LogicalVolume(
-        uuid=first.lv_uuid,
-        name=name,
-        size_bytes=size_bytes,
-        extents=extents,
-        is_hidden=name != first.lv_name,
-        roles=to_words(first.lv_role),
-        layouts=to_words(first.lv_layout),
-        attributes=first.lv_attr,
-        parent=_undressed(first.lv_parent) or None,
-        origin=_undressed(first.origin) or None,
-        pool=_undressed(first.pool_lv) or None,
-        health=first.lv_health_status or None,
-        active=_ACTIVE.get("" if first.lv_active == "" else str(first.lv_active)),
-        data_percent=to_percent(first.data_percent, place, "data_percent"),
-        metadata_percent=to_percent(first.metadata_percent, place, "metadata_percent"),
-        sync_percent=to_percent(first.sync_percent, place, "sync_percent"),
-        segments=segments,
-    )
-
-
-def _segments(rows: list[tuple[int, LvRow]]) -> tuple[Segment, ...]:
-    """The segments in logical order, without a gap or an overlap."""
-    if len(rows) == 1 and not rows[0][1].segtype:
-        return ()
-    starts = [
-        (to_count(row.seg_start_pe, Place("lvs", number, row.lv_name), "seg_start_pe"), number, row)
-        for number, row in rows
-    ]
-    starts.sort(key=lambda item: item[:2])
-    segments: list[Segment] = []
-    end = 0
-    for start, number, row in starts:
-        place = Place("lvs", number, row.lv_name)
-        if start != end or (row.lv_name, row.lv_size) != (rows[0][1].lv_name, rows[0][1].lv_size):
-            raise place.error("seg_start_pe", row.seg_start_pe, f"not the segment that follows extent {end}")
-        segment = _segment(row, place)
-        segments.append(segment)
-        end += segment.extents
-    return tuple(segments)
-
-
-def _segment(row: LvRow, place: Place) -> Segment:
-    extents = to_count(row.seg_size_pe, place, "seg_size_pe")
-    if extents == 0 or not row.segtype:
-        raise place.error("seg_size_pe", row.seg_size_pe, f"with segtype {row.segtype!r:.30}")
-    return Segment(
-        segtype=row.segtype,
-        extents=extents,
-        stripes=to_count(row.stripes, place, "stripes"),
-        data_stripes=to_count(row.data_stripes, place, "data_stripes"),
-        data_copies=to_count(row.data_copies, place, "data_copies"),
-        areas=_areas(row.seg_pe_ranges, place),
-    )
-
-
-def _areas(value: Listing, place: Place) -> tuple[Area, ...]:
-    if not value:
-        return ()
-    text = value if isinstance(value, str) else " ".join(value)
-    areas: list[Area] = []
-    end = 0
-    while match := _AREA.match(text, end):
-        first, last = int(match["first"]), int(match["last"])
-        if last < first:
-            break
-        areas.append(Area(name=_area_name(match["name"]), extents=last - first + 1))
-        end = match.end()
-    if end != len(text):
-        raise place.error("seg_pe_ranges", text, "not a list of NAME:FIRST-LAST")
-    return tuple(areas)
-
-
-def _checked_extents(
-    size_bytes: int, extent_size_bytes: int, segments: Iterable[Segment], place: Place
-) -> int:
-    """The LV's logical extents: what lv_size says, which its segments must bear out.
-
-    A RAID LV that was reshaped keeps spare extents in its segments that belong to no data (reshape_len);
-    lv_size leaves them out, so there the segments may only be longer.
-    """
-    extents, rest = divmod(size_bytes, extent_size_bytes)
-    if rest:
-        raise place.error("lv_size", size_bytes, f"not a multiple of the extent size {extent_size_bytes}")
-    in_segments = sum(segment.extents for segment in segments)
-    is_raid = any(segment.segtype.startswith("raid") for segment in segments)
-    if in_segments != extents and not (is_raid and in_segments > extents):
-        raise place.error("lv_size", size_bytes, f"{extents} extents where its segments have {in_segments}")
-    return extents
-
-
-def _undressed(name: str | None) -> str:
-    """A name without the brackets that mark an LV as hidden."""
-    if name and name[0] == "[" and name[-1] == "]":
-        return name[1:-1]
-    return name or ""
-
-
-def _area_name(name: str) -> str:
-    """An area on a missing PV is called `[unknown]`; brackets of other names mark hidden LVs."""
-    return name if name == "[unknown]" else _undressed(name)
 
 
 def _require_group(program: str, number: int, seen: str, name: str) -> None:

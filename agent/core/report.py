@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from agent.core.models import Finding, ReadMode, Source
+from agent.core.models import DrbdState, Finding, ReadMode, Source
 
 AUDIT_SCHEMA: Final = "agent.audit/v1"
 AUDITS_SCHEMA: Final = "agent.audits/v1"
@@ -99,6 +99,9 @@ class LayerSection(msgspec.Struct, frozen=True, kw_only=True):
     type: str | None
     size_bytes: int | None
     mount_point: str | None
+    used_percent: float | None = None
+    """How full a mounted filesystem is, as df counts it."""
+    drbd: DrbdState | None = None
 
 
 class LogicalVolumeSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,6 +155,16 @@ class CapacitySection(msgspec.Struct, frozen=True, kw_only=True):
     first_failure: FirstFailure | None
 
 
+class Repeats(msgspec.Struct, frozen=True, kw_only=True):
+    """How often the same state was found while the report waited: the audits this document stands for."""
+
+    count: int
+    """Audits, this one included: 2 or more."""
+    first_started_at: datetime
+    last_started_at: datetime
+    """When this document's own audit started."""
+
+
 class AuditDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One audit of one volume group: schema ``agent.audit/v1``."""
 
@@ -166,6 +179,7 @@ class AuditDocument(msgspec.Struct, frozen=True, kw_only=True):
     boot_id: str | None
     outbox_id: UUID | None = None
     sequence: int | None = None
+    repeats: Repeats | None = None
     host: HostSection
     volume_group_name: str
     volume_group: VolumeGroupSection | None

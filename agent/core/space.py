@@ -1,8 +1,8 @@
 """Extents: who occupies them, which can be handed out, and what a volume of some size needs.
 
 `physical_extents` attributes every used extent to a top-level LV; `Layout` says what growing an LV
-costs; `Room` hands extents out the way LVM's normal allocation policy does.  See lvm2's
-lib/metadata/lv_manip.c for the rules followed here.  Not here: recorded sizes (`compare`, `capacity`).
+costs.  See lvm2's lib/metadata/lv_manip.c for the rules followed here.  Not here: handing extents out
+(`room`), recorded sizes (`compare`, `capacity`).
 """
 
 from collections.abc import Mapping
@@ -28,6 +28,8 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     metadata_areas: int = 0
     """One extent for each of so many RAID images, when the LV is first made."""
     is_pool_backed: bool = False
+    home: tuple[str, ...] = ()
+    """The physical volume under each area now, where growth is tried first; empty = no one in particular."""
 
     def rounded(self, extents: int) -> int:
         """Logical extents after LVM's rounding up to the stripe count."""
@@ -46,28 +48,39 @@ def layout_of(volume_group: VolumeGroup, logical_volume: LogicalVolume) -> Layou
 
     That of its last segment; pools and caches, which only hand on, are looked through.
     """
-    by_name = {lv.name: lv for lv in volume_group.logical_volumes}
+    by_name = volume_group.by_name
     seen = {logical_volume.name}
     while logical_volume.segments:
         last = logical_volume.segments[-1]
         below = by_name.get(last.areas[0].name) if len(last.areas) == 1 else None
         if below is None or below.name in seen or "pvmove" in below.roles:
-            return _segment_layout(last)
+            return _segment_layout(last, by_name)
         seen.add(below.name)
         logical_volume = below
     return LINEAR
 
 
-def _segment_layout(segment: Segment) -> Layout:
+def _segment_layout(segment: Segment, by_name: Mapping[str, LogicalVolume]) -> Layout:
     if segment.segtype in _POOL_BACKED:
         return Layout(is_pool_backed=True)
     areas = max(1, len(segment.areas) or segment.stripes)
     data_stripes = 1 if segment.segtype in _WHOLE_COPIES else max(1, segment.data_stripes)
+    home = tuple(_volume_below(area.name, by_name) for area in segment.areas)
     return Layout(
         areas=areas,
         data_stripes=min(data_stripes, areas),
         metadata_areas=areas if segment.segtype.startswith("raid") else 0,
+        home=() if None in home else tuple(name for name in home if name is not None),
     )
+
+
+def _volume_below(name: str, by_name: Mapping[str, LogicalVolume]) -> str | None:
+    """The physical volume an area ends on: itself, or the last one of the sub-LV it is; None when split."""
+    if name not in by_name:
+        return name
+    segments = by_name[name].segments
+    areas = segments[-1].areas if segments else ()
+    return areas[0].name if len(areas) == 1 and areas[0].name not in by_name else None
 
 
 def needed_extents(volume_group: VolumeGroup, size_bytes: int, layout: Layout = LINEAR) -> int:
@@ -82,77 +95,41 @@ def physical_extents(volume_group: VolumeGroup) -> Mapping[str, int]:
     nobody, keep their own.  The values add up to the used extents of the volume group.
     """
     by_name = {lv.name: lv for lv in volume_group.logical_volumes}
+    owners = _find_owners(by_name)
     counted = dict.fromkeys(by_name, 0)
     for lv in volume_group.logical_volumes:
-        owner = _owner(lv, by_name)
+        owner = _owner(lv.name, owners)
         for segment in lv.segments:
             for area in segment.areas:
                 below = by_name.get(area.name)
                 if below is None:
-                    counted[owner.name] += area.extents
+                    counted[owner] += area.extents
                 elif "pvmove" in below.roles:
                     # The volume being moved keeps one copy; what the move needs on top is the move's.
-                    counted[owner.name] += area.extents
+                    counted[owner] += area.extents
                     counted[below.name] -= area.extents
     return counted
 
 
-def _owner(lv: LogicalVolume, by_name: Mapping[str, LogicalVolume]) -> LogicalVolume:
-    """The top-level LV a sub-LV belongs to; an LV without a parent owns itself."""
-    seen = {lv.name}
-    while lv.parent is not None and lv.parent in by_name and lv.parent not in seen:
-        lv = by_name[lv.parent]
-        seen.add(lv.name)
-    return lv
+def _find_owners(by_name: Mapping[str, LogicalVolume]) -> Mapping[str, str]:
+    """What each sub-LV is a component of, by name; top-level LVs are not in it.
 
-
-class Room(msgspec.Struct, frozen=True, kw_only=True):
-    """Free extents by physical volume, those that can really be handed out."""
-
-    free: tuple[int, ...]
-
-    @property
-    def extents(self) -> int:
-        """All of them together."""
-        return sum(self.free)
-
-    def allocate(self, areas: int, area_extents: int) -> "Room | None":
-        """What is left after handing out `areas` equal areas on separate physical volumes.
-
-        None when there is no room for it.
-        """
-        left, placed = self._place(areas, area_extents)
-        return Room(free=left) if placed == area_extents else None
-
-    def placeable(self, areas: int, area_extents: int) -> int:
-        """How many of the `areas` times `area_extents` extents could be handed out."""
-        return self._place(areas, area_extents)[1] * areas
-
-    def _place(self, areas: int, area_extents: int) -> tuple[tuple[int, ...], int]:
-        """Take from the fullest physical volumes, round by round, as LVM's normal policy does."""
-        free = list(self.free)
-        placed = 0
-        while placed < area_extents and areas <= len(free):
-            chosen = sorted(range(len(free)), key=free.__getitem__, reverse=True)[:areas]
-            take = min(area_extents - placed, *(free[index] for index in chosen))
-            if take == 0:
-                break
-            for index in chosen:
-                free[index] -= take
-            placed += take
-        return tuple(free), placed
-
-
-def allocatable_room(volume_group: VolumeGroup) -> Room:
-    """The extents that can really be handed out.
-
-    `vgs` counts free extents of missing and of non-allocatable physical volumes too; LVM won't give
-    them to anybody, nor any extent of an exported volume group.
+    LVM names no parent for a cache's origin and pool (lv_parent is empty): there the cached LV names them.
     """
-    if volume_group.is_exported:
-        return Room(free=())
-    return Room(
-        free=tuple(
-            pv.free_extents for pv in volume_group.physical_volumes if pv.is_allocatable and not pv.is_missing
-        )
-    )
+    owners = {lv.name: lv.parent for lv in by_name.values() if lv.parent and lv.parent in by_name}
+    for lv in by_name.values():
+        below = [area.name for segment in lv.segments for area in segment.areas]
+        for name in (*below, lv.pool):
+            component = by_name.get(name) if name else None
+            if component and component.is_hidden and "pvmove" not in component.roles:
+                owners.setdefault(component.name, lv.name)
+    return owners
+
+
+def _owner(name: str, owners: Mapping[str, str]) -> str:
+    """The top-level LV above that one; an LV that is no component owns itself."""
+    seen = {name}
+    while name in owners and owners[name] not in seen:
+        name = owners[name]
+        seen.add(name)
+    return name

@@ -177,6 +177,7 @@ def test_every_error_explains_itself() -> None:
         "reason": "why", "command": "vgs", "ending": "status 5", "seen": "", "command_line": "vgs x", "timeout_seconds": 30,
         "pid": 7, "since": "then", "visible": "none", "system_id": "s", "count": 2, "uuids": "u", "attempts": 3, "detail": "d",
         "status": 500, "path": "/v1", "hostname": "h", "listing": "l", "method": "GET", "url": "u", "limit_bytes": 1,
+        "advice": "a", "origin": "o",
     }  # fmt: skip
     for error_class in _leaves(AgentError):
         if "problems" in error_class.__init__.__annotations__:

@@ -1,16 +1,16 @@
 """Extents: attribution, layouts and what can be handed out."""
 
+import msgspec
 import pytest
 from builders import make_bug_vg, make_lv, make_pv, make_vg
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.models import LogicalVolume
+from agent.core.room import Room, allocatable_room
 from agent.core.space import (
     LINEAR,
     Layout,
-    Room,
-    allocatable_room,
     layout_of,
     needed_extents,
     physical_extents,
@@ -87,7 +87,9 @@ def test_components_of_components_are_counted_on_the_top() -> None:
         make_lv("leg1", 10, hidden=True, parent="pool0_tdata"),
     ]
     assert physical_extents(make_vg(volumes))["pool0"] == 20
-    assert layout_of(make_vg(volumes), volumes[0]) == Layout(areas=2, metadata_areas=2)
+    assert layout_of(make_vg(volumes), volumes[0]) == Layout(
+        areas=2, metadata_areas=2, home=("/dev/sda", "/dev/sda")
+    )
 
 
 def test_parents_in_a_circle_end() -> None:
@@ -131,7 +133,8 @@ def test_layout_of_a_segment(segtype: str, areas: int, data_stripes: int, expect
         areas=[(f"/dev/sd{n}", 4) for n in range(areas)],
         data_stripes=data_stripes,
     )
-    assert layout_of(make_vg([lv]), lv) == expected
+    home = tuple(f"/dev/sd{n}" for n in range(areas))
+    assert layout_of(make_vg([lv]), lv) == msgspec.structs.replace(expected, home=home)
 
 
 def test_thin_volume_costs_the_volume_group_nothing() -> None:
@@ -155,7 +158,7 @@ def test_missing_and_non_allocatable_volumes_are_no_room() -> None:
         pvs=[make_pv("/dev/sda", 100, 40), make_pv("/dev/sdb", 100, allocatable=False), make_pv("[unknown]", 50, missing=True)],
     )  # fmt: skip
     assert volume_group.free_extents == 210
-    assert allocatable_room(volume_group) == Room(free=(60,))
+    assert allocatable_room(volume_group) == Room(free=(60,), names=("/dev/sda",), is_frozen=True)
 
 
 def test_exported_group_has_no_room() -> None:
@@ -187,3 +190,29 @@ def test_areas_go_to_separate_physical_volumes(
 def test_placeable_says_how_far_it_would_get() -> None:
     assert Room(free=(100, 5)).placeable(2, 10) == 10
     assert Room(free=(100,)).placeable(2, 10) == 0
+
+
+@pytest.mark.parametrize(
+    ("home", "left"),
+    [
+        (("/dev/sda", "/dev/sdb"), (6, 4, 9)),
+        (("/dev/sdb", "/dev/sdc"), (10, 4, 5)),
+        (("/dev/sdb", "/dev/sdb"), (6, 4, 9)),
+        (("/dev/sdb", "/dev/gone"), (6, 4, 9)),
+        (("/dev/sdb",), (6, 4, 9)),
+        ((), (6, 4, 9)),
+    ],
+)
+def test_own_physical_volumes_come_first(home: tuple[str, ...], left: tuple[int, ...]) -> None:
+    room = Room(free=(10, 8, 9), names=("/dev/sda", "/dev/sdb", "/dev/sdc"))
+    after = room.allocate(2, 4, home)
+    assert after is not None
+    assert after.free == left
+
+
+def test_group_with_a_missing_volume_hands_out_nothing() -> None:
+    room = Room(free=(10, 8), is_frozen=True)
+    assert room.allocate(1, 1) is None
+    assert room.allocate(1, 0) == room
+    assert room.placeable(1, 1) == 0
+    assert room.extents == 18
