@@ -1,0 +1,49 @@
+# shellcheck shell=bash
+# Sourced by the other scripts: installs what is missing and makes .venv in the checkout.
+# Safe to repeat: does nothing when everything is there.  Expects to be sourced from the checkout's root.
+
+readonly VENV=.venv
+
+say() { printf '%s: %s\n' "${0##*/}" "$*"; }
+die() { say "$*" >&2; exit 1; }
+
+# Debian packages without which nothing works; as root they are installed, otherwise named.
+install_packages() {
+    local missing=()
+    python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+    PATH=/usr/sbin:$PATH command -v lvm >/dev/null || missing+=(lvm2)
+    PATH=/usr/sbin:/sbin:$PATH command -v losetup >/dev/null || missing+=(mount)
+    ((${#missing[@]})) || return 0
+    if ((EUID != 0)); then
+        say "not root, so not installed: ${missing[*]}"
+    elif ! command -v apt-get >/dev/null; then
+        say "no apt-get here, please install: ${missing[*]}"
+    else
+        say "installing Debian packages: ${missing[*]}"
+        if ! { apt_get update && apt_get install --no-install-recommends "${missing[@]}"; }; then
+            die "apt-get could not install ${missing[*]}"
+        fi
+    fi
+}
+
+apt_get() {
+    DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=120 "$@" >/dev/null
+}
+
+# prepare_venv EXTRAS: .venv with the package (editable) and these extras ("" = none, "dev" includes that).
+prepare_venv() {
+    local extras=$1 stamp
+    command -v python3 >/dev/null || die "python3 is missing: apt-get install python3"
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+        die "Python 3.11 or newer is needed, this is $(python3 -V)"
+    stamp="$PWD $(python3 -VV | tr '\n' ' ') $(sha256sum <pyproject.toml)"
+    if [[ -x $VENV/bin/python ]]; then
+        [[ $stamp == "$(cat "$VENV/made-$extras" "$VENV/made-dev" 2>/dev/null | head -n 1)" ]] && return 0
+    fi
+    say "installing the agent and its Python packages into $VENV${extras:+ (with $extras)}"
+    python3 -m venv --clear "$VENV" || die "python3 -m venv failed: apt-get install python3-venv"
+    "$VENV/bin/python" -m pip --quiet --disable-pip-version-check --no-input \
+        install --editable ".${extras:+[$extras]}" ||
+        die "pip could not install the packages: is a package index reachable?"
+    printf '%s\n' "$stamp" >"$VENV/made-$extras"
+}
