@@ -80,7 +80,7 @@ def _plan(
 def explain_shortage(volume_group: VolumeGroup, capacity: CapacitySection) -> Iterator[Reason]:
     """Name the command that would fail first and how many extents must be freed for all to succeed."""
     failure = capacity.first_failure
-    if failure is None:
+    if failure is None or volume_group.missing_pv_count:
         return
     first = (
         f"{failure.logical_volume} would fail: {failure.needed_extents} extents needed, "
