@@ -14,7 +14,8 @@ import msgspec
 
 from agent.core import judge
 from agent.core.errors import AgentError, InventoryError, LvmError
-from agent.core.models import Finding, Reading, RecordedSizes
+from agent.core.host_view import LayerScan
+from agent.core.models import Reading, RecordedSizes, VolumeGroup
 from agent.core.report import AuditDocument, HostSection, Trigger
 from agent.inventory import Inventory
 
@@ -31,6 +32,14 @@ class VolumeGroupReader(Protocol):
         ...
 
 
+class LayerReader(Protocol):
+    """Looks at what sits on the LVs."""
+
+    def scan(self, volume_group: VolumeGroup) -> LayerScan:
+        """Everything that can be seen.  Never raises, never hangs."""
+        ...
+
+
 class Clock(Protocol):
     """The time, replaced in tests."""
 
@@ -43,6 +52,16 @@ class Clock(Protocol):
         ...
 
 
+class _Sight(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen of one volume group on this host, and when."""
+
+    name: str
+    started_at: datetime
+    started_seconds: float
+    reading: Reading | LvmError
+    scan: LayerScan | None
+
+
 class Auditor:
     """Runs audits with the parts it is given."""
 
@@ -51,6 +70,7 @@ class Auditor:
         *,
         reader: VolumeGroupReader,
         inventory: Inventory | None,
+        layers: LayerReader | None,
         host: Callable[[], HostSection],
         clock: Clock,
         new_id: Callable[[], UUID],
@@ -59,6 +79,7 @@ class Auditor:
     ) -> None:
         self._reader = reader
         self._inventory = inventory
+        self._layers = layers
         self._host = host
         self._clock = clock
         self._new_id = new_id
@@ -67,22 +88,27 @@ class Auditor:
 
     def audit(self, volume_groups: Sequence[str], trigger: Trigger) -> tuple[AuditDocument, ...]:
         """Audit each volume group, with one fetch of the records for all of them."""
-        starts = []
-        readings: list[Reading | LvmError] = []
-        for volume_group in volume_groups:
-            starts.append((self._clock.now(), self._clock.monotonic_seconds()))
-            readings.append(self._read(volume_group))
+        sights = [self._look(name) for name in volume_groups]
         recorded = self._fetch()
-        return tuple(
-            self._compose(name, reading, recorded, trigger, start)
-            for name, reading, start in zip(volume_groups, readings, starts, strict=True)
-        )
+        return tuple(self._compose(sight, recorded, trigger) for sight in sights)
 
-    def _read(self, volume_group: str) -> Reading | LvmError:
+    def _look(self, volume_group: str) -> _Sight:
+        started_at, started_seconds = self._clock.now(), self._clock.monotonic_seconds()
+        scan = None
+        reading: Reading | LvmError
         try:
-            return self._reader.read(volume_group)
+            reading = self._reader.read(volume_group)
         except LvmError as error:
-            return error
+            reading = error
+        else:
+            scan = None if self._layers is None else self._layers.scan(reading.volume_group)
+        return _Sight(
+            name=volume_group,
+            started_at=started_at,
+            started_seconds=started_seconds,
+            reading=reading,
+            scan=scan,
+        )
 
     def _fetch(self) -> RecordedSizes | InventoryError | None:
         if self._inventory is None:
@@ -93,19 +119,16 @@ class Auditor:
             return error
 
     def _compose(
-        self,
-        name: str,
-        reading: Reading | LvmError,
-        recorded: RecordedSizes | InventoryError | None,
-        trigger: Trigger,
-        start: tuple[datetime, float],
+        self, sight: _Sight, recorded: RecordedSizes | InventoryError | None, trigger: Trigger
     ) -> AuditDocument:
-        judgement = judge.judge(name, reading, recorded, grace_seconds=self._grace_seconds)
+        judgement = judge.judge(
+            sight.name, sight.reading, recorded, grace_seconds=self._grace_seconds, scan=sight.scan
+        )
         return judgement.document(
             audit_id=self._new_id(),
             trigger=trigger,
-            started_at=start[0],
-            duration_seconds=round(self._clock.monotonic_seconds() - start[1], 6),
+            started_at=sight.started_at,
+            duration_seconds=round(self._clock.monotonic_seconds() - sight.started_seconds, 6),
             boot_id=self._boot_id,
             host=self._host(),
         )
@@ -124,8 +147,3 @@ def failed_document(
         boot_id=None,
         host=host,
     )
-
-
-def with_findings(document: AuditDocument, findings: Sequence[Finding]) -> AuditDocument:
-    """The same document with more findings: what happened to its own report, for example."""
-    return msgspec.structs.replace(document, findings=(*document.findings, *findings))

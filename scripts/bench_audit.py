@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
@@ -28,7 +28,9 @@ from agent.core.models import Reading, ReadMode
 from agent.core.parse import parse_volume_group
 from agent.core.report import HostSection, Trigger
 from agent.host.argv import build_environment, lvs_argv, vgs_argv
+from agent.host.layers import LayerScanner
 from agent.host.lvm import LvmReader
+from agent.host.prober import Prober
 from agent.host.process import Runner
 from agent.inventory.file import FileInventory
 
@@ -108,10 +110,12 @@ class Bed(NamedTuple):
 @contextmanager
 def warm_audit(bed: Bed) -> Iterator[Callable[[], object]]:
     """An audit within this process, as the daemon does one after the other."""
-    with Runner() as runner:
+    prober = Prober()
+    with Runner() as runner, closing(prober):
         auditor = Auditor(
             reader=LvmReader(runner, SBIN, 60.0, environment=bed.lvm.environment),
             inventory=FileInventory(str(bed.record), default_volume_group=bed.group),
+            layers=LayerScanner(prober),
             host=lambda: _HOST,
             clock=SystemClock(),
             new_id=uuid4,

@@ -42,7 +42,10 @@ def find_activity(
         yield from _check_volume(lv)
     if activity.is_lock_held:
         text = f"the lock of {volume_group.name} is held right now: an LVM command is changing it"
-        yield _busy("lock_held", volume_group.name, text)
+        hint = (
+            f"{_LATER}; if no LVM command runs, the lock can't be taken here at all: see `agent audit --once`"
+        )
+        yield msgspec.structs.replace(_busy("lock_held", volume_group.name, text), hint=hint)
     yield from _check_age(volume_group.name, records, activity.read_at)
 
 
@@ -137,12 +140,15 @@ def _check_age(
         )
 
 
+_LATER = "wait until it has ended, then ask again"
+
+
 def _busy(kind: str, subject: str, message: str, logical_volume: str | None = None) -> Reason:
     return Reason(
         code=Code.BUSY,
         kind=kind,
         subject=subject,
         message=message,
-        hint="wait until it has ended, then ask again",
+        hint=_LATER,
         logical_volume=logical_volume,
     )

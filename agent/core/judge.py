@@ -20,9 +20,9 @@ from agent.core.compare import (
 )
 from agent.core.crosscheck import find_stale_views
 from agent.core.errors import AgentError, ExitCode, InventoryError, LvmError
+from agent.core.host_view import LayerScan
 from agent.core.models import (
     Finding,
-    LogicalVolume,
     Reading,
     RecordedSizes,
     Severity,
@@ -35,12 +35,10 @@ from agent.core.report import (
     FilesystemSection,
     HostSection,
     LogicalVolumeSection,
-    LvRole,
     Trigger,
     VolumeGroupSection,
 )
-from agent.core.room import allocatable_room
-from agent.core.space import physical_extents
+from agent.core.sections import logical_volume_sections, volume_group_section
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,11 +98,15 @@ def judge(
     recorded: RecordedSizes | InventoryError | None,
     *,
     grace_seconds: float,
+    scan: LayerScan | None = None,
 ) -> Judgement:
-    """Judge one volume group; a failed half is reported as unknown and never hides the other half."""
+    """Judge one volume group; a failed half is reported as unknown and never hides the other half.
+
+    `scan` is what sits on its LVs; None = nobody looked.
+    """
     if isinstance(reading, LvmError):
         return _judge_unread(volume_group_name, reading, recorded)
-    read_only = _without_records(reading)
+    read_only = _without_records(reading, scan)
     if recorded is None:
         return _add(read_only, advice.no_inventory(volume_group_name))
     if isinstance(recorded, InventoryError):
@@ -127,15 +129,16 @@ def _judge_unread(name: str, error: LvmError, recorded: RecordedSizes | Inventor
     )
 
 
-def _without_records(reading: Reading) -> Judgement:
-    """What LVM alone says."""
+def _without_records(reading: Reading, scan: LayerScan | None) -> Judgement:
+    """What the host alone says."""
     volume_group = reading.volume_group
+    layers, layer_findings = (None, ()) if scan is None else (scan.layers, scan.findings)
     return Judgement(
         volume_group_name=volume_group.name,
         verdict=AuditVerdict.CLEAN,
         volume_group=volume_group_section(volume_group),
-        logical_volumes=_logical_volume_sections(volume_group),
-        findings=(*reading.findings, *advice.extent_findings(volume_group)),
+        logical_volumes=logical_volume_sections(volume_group, layers),
+        findings=(*reading.findings, *advice.extent_findings(volume_group), *layer_findings),
     )
 
 
@@ -190,58 +193,3 @@ def _add(judgement: Judgement, *findings: Finding) -> Judgement:
         (*judgement.findings, *findings), key=lambda finding: _SEVERITIES.index(finding.severity)
     )
     return msgspec.structs.replace(judgement, findings=tuple(ordered))
-
-
-def volume_group_section(volume_group: VolumeGroup) -> VolumeGroupSection:
-    """The published view of a volume group."""
-    return VolumeGroupSection(
-        name=volume_group.name,
-        uuid=volume_group.uuid,
-        seqno=volume_group.seqno,
-        size_bytes=volume_group.size_bytes,
-        extent_size_bytes=volume_group.extent_size_bytes,
-        extent_count=volume_group.extent_count,
-        free_extents=volume_group.free_extents,
-        allocatable_extents=allocatable_room(volume_group).extents,
-        pv_count=volume_group.pv_count,
-        missing_pv_count=volume_group.missing_pv_count,
-        lv_count=volume_group.lv_count,
-        attributes=volume_group.attributes,
-        read_mode=volume_group.read_mode,
-    )
-
-
-def _logical_volume_sections(volume_group: VolumeGroup) -> tuple[LogicalVolumeSection, ...]:
-    occupied = physical_extents(volume_group)
-    return tuple(
-        LogicalVolumeSection(
-            name=lv.name,
-            uuid=lv.uuid,
-            size_bytes=lv.size_bytes,
-            extents=lv.extents,
-            physical_extents=occupied[lv.name],
-            role=_role(lv),
-            active=lv.active,
-            health=lv.health,
-            data_percent=lv.data_percent,
-            metadata_percent=lv.metadata_percent,
-        )
-        for lv in volume_group.logical_volumes
-    )
-
-
-_ROLES = (
-    ("spare", LvRole.SPARE),
-    ("pvmove", LvRole.PVMOVE),
-)
-
-
-def _role(lv: LogicalVolume) -> LvRole:
-    for word, role in _ROLES:
-        if word in lv.roles:
-            return role
-    if lv.is_hidden:
-        return LvRole.PRIVATE
-    if "thicksnapshot" in lv.roles:
-        return LvRole.SNAPSHOT
-    return LvRole.THIN_POOL if {"thin", "pool"} <= set(lv.layouts) else LvRole.PUBLIC

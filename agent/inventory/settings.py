@@ -1,11 +1,10 @@
-"""Settings of the sysinv client: the struct of each table, for the configuration to embed.
+"""Settings of the inventory: the struct of each table, for the configuration to embed.
 
 Not here: reading them from files, flags and environment (`agent.config_load`).
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -13,6 +12,7 @@ from msgspec import Meta
 PLATFORM_SERVICE_TYPE: Final = "platform"
 """What sysinv is called in Keystone's catalogue."""
 
+InventoryKind = Literal["sysinv", "file", "none"]
 AuthKind = Literal["none", "token", "keystone"]
 
 
@@ -53,9 +53,20 @@ class AuthSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
 
 
-class SysinvSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """`[inventory]` for kind = "sysinv"."""
+class InventorySection(msgspec.Struct, frozen=True, kw_only=True):
+    """`[inventory]`: where the recorded sizes come from."""
 
+    kind: Annotated[
+        InventoryKind,
+        Meta(
+            description="sysinv = StarlingX's inventory API, file = a recorded-size file, "
+            "none = show actual sizes only"
+        ),
+    ] = "none"
+    path: Annotated[
+        str | None,
+        Meta(description='the recorded-size file, for kind = "file"; `agent baseline` writes one'),
+    ] = None
     url: Annotated[
         str | None,
         Meta(description="sysinv's URL, /v1 is added when absent; not needed with Keystone's catalogue"),
@@ -87,8 +98,21 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def find_problems(settings: SysinvSettings) -> Iterator[tuple[str, str]]:
-    """Keys that are needed and absent, of no use, or not usable: (key below `inventory`, problem)."""
+def find_problems(settings: InventorySection) -> Iterator[tuple[str, str]]:
+    """Keys that make no sense together: (key below `inventory`, problem).
+
+    What only sysinv uses may stay set beside another kind: --inventory changes the kind for one command.
+    """
+    if settings.kind == "sysinv":
+        yield from find_sysinv_problems(settings)
+    if settings.kind == "file" and settings.path is None:
+        yield "path", 'is needed when inventory.kind = "file"'
+    if settings.kind != "file" and settings.path is not None:
+        yield "path", f'is set, but inventory.kind is "{settings.kind}": nothing would be compared'
+
+
+def find_sysinv_problems(settings: InventorySection) -> Iterator[tuple[str, str]]:
+    """Keys that sysinv needs and are absent, of no use, or not usable: (key below `inventory`, problem)."""
     if settings.url is None and settings.auth.kind != "keystone":
         yield "url", "is needed, unless Keystone's catalogue names it"
     yield from _find_url_problems("url", settings.url)
@@ -120,6 +144,8 @@ def _find_url_problems(key: str, url: str | None) -> Iterator[tuple[str, str]]:
     """The URL itself is not shown: it may hold a password."""
     if url is None:
         return
+    from urllib.parse import urlsplit  # noqa: PLC0415 - start-up time: only where a URL is set
+
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0

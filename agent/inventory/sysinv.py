@@ -24,7 +24,7 @@ from agent.core.models import (
 )
 from agent.inventory.auth import make_auth
 from agent.inventory.http import Deadline, HttpClient, Transport
-from agent.inventory.settings import SysinvSettings
+from agent.inventory.settings import InventorySection
 from agent.inventory.sysinv_api import Rows, SysinvApi, is_absent
 from agent.inventory.sysinv_host import Host, HostFinder
 from agent.inventory.sysinv_map import to_filesystem, to_platform_view
@@ -186,7 +186,7 @@ def _no_view(message: str, hint: str | None) -> Finding:
 
 
 def open_sysinv(
-    settings: SysinvSettings,
+    settings: InventorySection,
     *,
     hostname: str,
     credentials_directory: str | None,

@@ -29,7 +29,7 @@ from agent.core.errors import ConfigError, InventoryError, SecretUnreadable
 from agent.core.inventory_errors import InventoryGarbled, InventoryRefused, InventoryUnreachable
 from agent.inventory.auth import make_auth
 from agent.inventory.http import Deadline, HttpClient, Transport
-from agent.inventory.settings import AuthSettings, SysinvSettings
+from agent.inventory.settings import AuthSettings, InventorySection
 from agent.inventory.sysinv import SysinvInventory, open_sysinv
 
 UNAUTHORIZED = captured("keystone-06")
@@ -67,7 +67,7 @@ def opened(tmp_path: Path) -> Iterator[Opener]:
 
     def open_one(url: str | None, auth: AuthSettings, *, deadline_seconds: float = 30.0) -> SysinvInventory:
         inventory = open_sysinv(
-            SysinvSettings(url=url, auth=auth, deadline_seconds=deadline_seconds),
+            InventorySection(url=url, auth=auth, deadline_seconds=deadline_seconds),
             hostname="controller-0",
             credentials_directory=str(tmp_path),
             user_agent="lvm-audit-agent/test",

@@ -40,7 +40,7 @@ from agent.core.judge import judge
 from agent.core.models import Reading, Source
 from agent.core.report import AuditVerdict
 from agent.core.units import GIB
-from agent.inventory.settings import SysinvSettings
+from agent.inventory.settings import InventorySection
 from agent.inventory.sysinv import SysinvInventory, open_sysinv
 
 LOCAL_NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -79,7 +79,7 @@ def opened() -> Iterator[Callable[..., SysinvInventory]]:
         deadline_seconds: float = 30.0,
     ) -> SysinvInventory:
         inventory = open_sysinv(
-            SysinvSettings(url=url, deadline_seconds=deadline_seconds),
+            InventorySection(url=url, deadline_seconds=deadline_seconds),
             hostname=hostname,
             credentials_directory=None,
             user_agent="lvm-audit-agent/test",
@@ -689,7 +689,7 @@ def test_unreachable(opened: Opener, url: str, subject: str, reason: str) -> Non
 
 def test_neither_url_nor_catalogue(opened: Callable[..., SysinvInventory]) -> None:
     inventory = open_sysinv(
-        SysinvSettings(),
+        InventorySection(),
         hostname="controller-0",
         credentials_directory=None,
         user_agent="x",

@@ -1,7 +1,6 @@
 """Asking before resizing, on real LVM: every number beside the one that LVM's own refusal names."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,8 @@ import pytest
 from bug_machine import AFTER_REINSTALL, BEFORE_UPGRADE, DISK_BYTES, EXTENT_BYTES, GROUP, build_bug_machine
 from lvm_lab import EXTENT, read_group, refusal, run_agent, write_rows
 from scratch_lvm import GIB, MIB, ScratchLvm
+from sysinvserver import SysinvServer
+from sysinvserver import bug_machine as sysinv_of_the_bug_machine
 
 from agent.core.ask import parse_asked
 from agent.core.busy import Activity
@@ -147,13 +148,46 @@ def test_rebuild_as_lvcreate_would_have_it(
         assert read_group(own_lvm, "new-vg").free_extents == line["free_extents"]
 
 
+def test_asked_with_sysinvs_own_records(own_lvm: ScratchLvm, tmp_path: Path) -> None:
+    """The platform refuses 40 again; it would accept 41 as one GiB of growth, and lvextend would fail."""
+    build_bug_machine(own_lvm, BEFORE_UPGRADE)
+    config = tmp_path / "agent.toml"
+    with SysinvServer(sysinv_of_the_bug_machine()) as server:
+        config.write_text(
+            f'[agent]\nhostname = "controller-0"\n[inventory]\nkind = "sysinv"\nurl = "{server.url}"\n'
+            "[audit]\ntransition_grace_seconds = 0\n"
+        )
+
+        def ask_sysinv(*words: str) -> tuple[int, list[tuple[str, bool]], dict[str, Any]]:
+            done = run_agent(own_lvm, "preflight", "--format", "json", "--config", str(config), *words)
+            document = json.loads(done.stdout)
+            return done.returncode, [(one["kind"], one["blocks"]) for one in document["reasons"]], document
+
+        status, kinds, document = ask_sysinv("docker=40")
+        assert (status, kinds) == (
+            2,
+            [("not_larger", True), ("extents_short", True), ("filesystem_undersized", False)],
+        )
+        status, kinds, document = ask_sysinv("docker=41")
+        assert (status, kinds, needs(document)) == (
+            7,
+            [("extents_short", True), ("filesystem_undersized", False)],
+            (352, 5),
+        )
+        assert refusal(own_lvm.extend(GROUP, "docker-lv", 41 * GIB)) == (352, 5)
+        status, kinds, document = ask_sysinv("database=11", "docker=+1")
+        assert ("backup_too_small", True) in kinds
+        assert document["asked"][0]["asked_bytes"] == 22 * GIB
+        assert needs(document) == (352 + 64, 5)
+
+
 @pytest.fixture(scope="module")
-def uneven(lvm: ScratchLvm) -> Iterator[ScratchLvm]:
+def uneven(lvm: ScratchLvm) -> ScratchLvm:
     """Two disks of 49 and 19 extents with a striped LV of 8 on each."""
     disks = [lvm.add_disk(200 * MIB), lvm.add_disk(80 * MIB)]
     lvm.create_group("uneven-vg", *disks)
     lvm.create_volume("uneven-vg", "docker-lv", 16 * EXTENT, "-i2")
-    yield lvm
+    return lvm
 
 
 @pytest.mark.parametrize("more_extents", [2, 20, 22, 24, 40, 60])
@@ -167,8 +201,12 @@ def test_striped_growth_is_allowed_exactly_when_lvm_does_it(
     assert (status == 0) is (tried.returncode == 0), tried
     assert status in (0, 7)
     if status:
-        failure = document["capacity"]["first_failure"]
-        assert failure["needed_extents"] == refusal(tried)[0] == more_extents
+        # When all together would be enough, LVM only says that they are not suitable.
+        is_short = more_extents > document["capacity"]["available_extents"]
+        (reason,) = document["reasons"]
+        assert reason["kind"] == ("extents_short" if is_short else "extents_misplaced")
+        assert reason["needed_extents"] == more_extents
+        assert ("Insufficient suitable allocatable extents" in tried.stderr) is not is_short
 
 
 def test_a_held_lock_is_busy_and_a_missing_disk_lets_nothing_change(

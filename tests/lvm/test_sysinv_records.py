@@ -11,7 +11,7 @@ from sysinvserver import SysinvServer, bug_machine
 from agent.core.judge import judge
 from agent.core.models import Reading
 from agent.core.report import AuditVerdict
-from agent.inventory.settings import SysinvSettings
+from agent.inventory.settings import InventorySection
 from agent.inventory.sysinv import open_sysinv
 
 pytestmark = pytest.mark.lvm
@@ -22,7 +22,7 @@ def test_docker_is_undersized_and_the_database_matches(own_lvm: ScratchLvm) -> N
     volume_group = read_group(own_lvm, GROUP)
     with SysinvServer(bug_machine()) as server:
         inventory = open_sysinv(
-            SysinvSettings(url=server.url),
+            InventorySection(url=server.url),
             hostname="controller-0",
             credentials_directory=None,
             user_agent="lvm-audit-agent/test",

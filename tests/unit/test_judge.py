@@ -1,6 +1,7 @@
 """Whole judgements: which sections are there, which verdict, which exit status."""
 
 from datetime import UTC, datetime
+from string import Formatter
 from uuid import UUID
 
 import msgspec
@@ -173,20 +174,21 @@ def test_strongest_exit_status(codes: list[int], winner: int) -> None:
 
 
 def test_every_error_explains_itself() -> None:
-    facts = {
-        "reason": "why", "command": "vgs", "ending": "status 5", "seen": "", "command_line": "vgs x", "timeout_seconds": 30,
-        "pid": 7, "since": "then", "visible": "none", "system_id": "s", "count": 2, "uuids": "u", "attempts": 3, "detail": "d",
-        "status": 500, "path": "/v1", "hostname": "h", "listing": "l", "method": "GET", "url": "u", "limit_bytes": 1,
-        "advice": "a", "origin": "o",
-    }  # fmt: skip
     for error_class in _leaves(AgentError):
         if "problems" in error_class.__init__.__annotations__:
             continue
-        error = error_class(subject="cgts-vg", **facts)
+        error = error_class(subject="cgts-vg", **_facts(error_class))
         finding = error.to_finding()
         assert finding.kind == error_class.kind
         assert finding.message
         assert "{" not in finding.message + (finding.hint or "")
+
+
+def _facts(error_class: type[AgentError]) -> dict[str, object]:
+    """Something for every field that the templates of a class name."""
+    text = error_class.template + (error_class.hint_template or "")
+    names = {name for _, name, _, _ in Formatter().parse(text) if name and name != "subject"}
+    return {name: 30 if name.endswith("_seconds") else "fact" for name in names}
 
 
 def _leaves(error_class: type[AgentError]) -> list[type[AgentError]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent.inventory.settings import AuthSettings, SysinvSettings, find_problems
+from agent.inventory.settings import AuthSettings, InventorySection, find_sysinv_problems
 
 URL = "http://controller:6385"
 SCHEME = "must begin with http:// or https:// and name a host"
@@ -12,7 +12,7 @@ USER = "holds a user or password: they belong into files named in [inventory.aut
 
 
 def problems(auth: dict[str, Any] | None = None, **fields: Any) -> list[tuple[str, str]]:
-    return list(find_problems(SysinvSettings(auth=AuthSettings(**(auth or {})), **fields)))
+    return list(find_sysinv_problems(InventorySection(auth=AuthSettings(**(auth or {})), **fields)))
 
 
 KEYSTONE = {"kind": "keystone", "url": "http://k:5000/v3", "password_file": "/p"}

@@ -1,0 +1,157 @@
+"""`agent audit --once`: one audit of each volume group, printed as a table or as one JSON document.
+
+Not here: auditing (`agent.audit`), drawing (`table`), the answer when nothing could begin (`failure`).
+"""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli import options, output
+from agent.cli.failure import asks_for_json, print_failure
+from agent.core.errors import AgentError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent.cli.wiring import Wiring
+    from agent.config_load import Loaded
+    from agent.core.report import AuditDocument
+
+
+class AuditCommand(click.Command):
+    """Answers a command line that can't be understood in the format it asks for."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; a mistake in a command line that asks for JSON is also told in JSON."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if asks_for_json(given):
+                print_failure(ctx.obj, UsageError(subject="command line", detail=error.format_message()))
+            raise
+
+
+@click.command(
+    cls=AuditCommand,
+    short_help="Compare recorded sizes with LVM, once.",
+    epilog=options.make_epilog(
+        "agent audit --once",
+        "agent audit --once --inventory file:/etc/lvm-audit-agent/sizes.toml",
+        "agent audit --once --vg cgts-vg --vg nova-local --format json",
+    ),
+)
+@click.option("--once", is_flag=True, help="Audit once, now.  (The daemon is `agent run`.)")
+@options.shared_options
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="json prints exactly one document, even on failure: agent.audit/v1, or agent.audits/v1 for several "
+    "volume groups.",
+)
+@click.option("--no-report", is_flag=True, help="Neither send nor store a report.")
+@click.pass_context
+def audit(
+    ctx: click.Context,
+    *,
+    once: bool,
+    config_path: str | None,
+    output_format: str,
+    no_report: bool,
+    volume_groups: tuple[str, ...],
+    inventory: str | None,
+    lvm_dir: str | None,
+    state_dir: str | None,
+    log_level: str | None,
+) -> int:
+    """Compare recorded sizes with LVM, and say whether the recorded sizes could be made true."""
+    flags = options.to_flags(
+        volume_groups=volume_groups,
+        inventory=inventory,
+        lvm_dir=lvm_dir,
+        state_dir=state_dir,
+        log_level=log_level,
+    )
+    is_json = output_format == "json"
+    try:
+        return _audit(ctx, flags, config_path, is_once=once, is_json=is_json, is_reported=not no_report)
+    except output.OutputFailed:
+        raise
+    except Exception as error:
+        if is_json:
+            print_failure(ctx.obj, _to_agent_error(error), volume_groups)
+        raise
+
+
+def _to_agent_error(error: Exception) -> AgentError:
+    if isinstance(error, AgentError):
+        return error
+    if isinstance(error, click.UsageError):
+        return UsageError(subject="command line", detail=error.format_message())
+    return AgentError(subject="agent", detail=f"a bug, please report it: {error!r:.200}")
+
+
+def _audit(
+    ctx: click.Context,
+    flags: options.Flags,
+    config_path: str | None,
+    *,
+    is_once: bool,
+    is_json: bool,
+    is_reported: bool,
+) -> int:
+    """The life of one audit, from the configuration to the exit status."""
+    from agent.cli import wiring as parts  # noqa: PLC0415 - start-up time
+    from agent.cli.wiring_reporting import report_once  # noqa: PLC0415
+    from agent.core.errors import ExitCode, strongest  # noqa: PLC0415
+    from agent.core.judge import exit_code_of  # noqa: PLC0415
+    from agent.core.report import Trigger  # noqa: PLC0415
+
+    if not is_once:
+        raise click.UsageError("--once is missing: the daemon that repeats audits is `agent run`", ctx)
+    wiring: Wiring = ctx.obj or parts.Wiring()
+    loaded = wiring.load(config_path, flags)
+    with wiring.open_auditor(loaded.settings) as auditor:
+        documents = auditor.audit(loaded.settings.audit.volume_groups, Trigger.ONCE)
+    documents, is_lost = report_once(loaded.settings, documents, is_wanted=is_reported)
+    _log(loaded, documents)
+    if is_json:
+        output.write_result(output.encode_documents(documents))
+    else:
+        from agent.cli.table import print_documents  # noqa: PLC0415 - rich is slow to import
+
+        print_documents(documents)
+    code = strongest([exit_code_of(document) for document in documents])
+    return ExitCode.INVENTORY if is_lost and code is ExitCode.OK else code
+
+
+def _log(loaded: "Loaded", documents: "Sequence[AuditDocument]") -> None:
+    """One event for each audit, if somebody asked for a log; the result itself is on stdout anyway."""
+    from agent.config_load import Origin  # noqa: PLC0415 - start-up time
+
+    if loaded.origin_of("log.level") is Origin.DEFAULT:
+        return
+    from agent import log  # noqa: PLC0415 - start-up time
+
+    log.configure(loaded.settings.log, stream=sys.stderr, environment=os.environ)
+    for document in documents:
+        log.get_logger().info(
+            "audit.finished",
+            audit_id=str(document.audit_id),
+            trigger=document.trigger.value,
+            vg=document.volume_group_name,
+            verdict=document.verdict.value,
+            drift_count=None
+            if document.capacity is None
+            else sum(filesystem.verdict.is_drift for filesystem in document.filesystems or ()),
+            free_extents=None if document.volume_group is None else document.volume_group.free_extents,
+            lv_count=None if document.volume_group is None else document.volume_group.lv_count,
+            finding_count=len(document.findings),
+            duration_seconds=document.duration_seconds,
+        )
