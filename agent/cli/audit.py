@@ -55,6 +55,7 @@ class AuditCommand(click.Command):
     help="json prints exactly one document, even on failure: agent.audit/v1, or agent.audits/v1 for several "
     "volume groups.",
 )
+@click.option("--layers", is_flag=True, help="Show what sits on each LV as well; JSON always has it.")
 @click.option("--no-report", is_flag=True, help="Neither send nor store a report.")
 @click.pass_context
 def audit(
@@ -63,6 +64,7 @@ def audit(
     once: bool,
     config_path: str | None,
     output_format: str,
+    layers: bool,
     no_report: bool,
     volume_groups: tuple[str, ...],
     inventory: str | None,
@@ -80,13 +82,17 @@ def audit(
     )
     is_json = output_format == "json"
     try:
-        return _audit(ctx, flags, config_path, is_once=once, is_json=is_json, is_reported=not no_report)
+        if not once:
+            raise click.UsageError("--once is missing: the daemon that repeats audits is `agent run`", ctx)
+        documents, status = _audit(ctx, flags, config_path, is_reported=not no_report)
+        _print(documents, is_json=is_json, with_layers=layers)
     except output.OutputFailed:
         raise
     except Exception as error:
         if is_json:
             print_failure(ctx.obj, _to_agent_error(error), volume_groups)
         raise
+    return status
 
 
 def _to_agent_error(error: Exception) -> AgentError:
@@ -98,14 +104,8 @@ def _to_agent_error(error: Exception) -> AgentError:
 
 
 def _audit(
-    ctx: click.Context,
-    flags: options.Flags,
-    config_path: str | None,
-    *,
-    is_once: bool,
-    is_json: bool,
-    is_reported: bool,
-) -> int:
+    ctx: click.Context, flags: options.Flags, config_path: str | None, *, is_reported: bool
+) -> "tuple[tuple[AuditDocument, ...], int]":
     """The life of one audit, from the configuration to the exit status."""
     from agent.cli import wiring as parts  # noqa: PLC0415 - start-up time
     from agent.cli.wiring_reporting import report_once  # noqa: PLC0415
@@ -113,22 +113,23 @@ def _audit(
     from agent.core.judge import exit_code_of  # noqa: PLC0415
     from agent.core.report import Trigger  # noqa: PLC0415
 
-    if not is_once:
-        raise click.UsageError("--once is missing: the daemon that repeats audits is `agent run`", ctx)
     wiring: Wiring = ctx.obj or parts.Wiring()
     loaded = wiring.load(config_path, flags)
     with wiring.open_auditor(loaded.settings) as auditor:
         documents = auditor.audit(loaded.settings.audit.volume_groups, Trigger.ONCE)
     documents, is_lost = report_once(loaded.settings, documents, is_wanted=is_reported)
     _log(loaded, documents)
+    code = strongest([exit_code_of(document) for document in documents])
+    return documents, ExitCode.INVENTORY if is_lost and code is ExitCode.OK else code
+
+
+def _print(documents: "tuple[AuditDocument, ...]", *, is_json: bool, with_layers: bool) -> None:
     if is_json:
         output.write_result(output.encode_documents(documents))
     else:
         from agent.cli.table import print_documents  # noqa: PLC0415 - rich is slow to import
 
-        print_documents(documents)
-    code = strongest([exit_code_of(document) for document in documents])
-    return ExitCode.INVENTORY if is_lost and code is ExitCode.OK else code
+        print_documents(documents, with_layers=with_layers)
 
 
 def _log(loaded: "Loaded", documents: "Sequence[AuditDocument]") -> None:

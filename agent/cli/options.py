@@ -22,8 +22,9 @@ Exit status:
   5    LVM could not be read
   6    recorded sizes unavailable
   7    the recorded sizes need more extents than can be allocated
+  8    `agent preflight` only: busy, ask again later
   130  interrupted
-The strongest of several wins: 5, 6, 4, 2, 7, 3."""
+The strongest of several wins: 5, 6, 4, 2, 7, 8, 3."""
 
 
 def make_epilog(*examples: str) -> str:

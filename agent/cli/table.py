@@ -15,6 +15,7 @@ from rich.text import Text
 
 from agent.cli.bar import UNBREAKABLE, draw_bar
 from agent.cli.cells import choose_widths, fold_name, format_delta, format_extents, format_size
+from agent.cli.layers_text import describe_layers
 from agent.cli.output import write_result
 from agent.cli.sentences import describe_capacity, describe_header, describe_unrecorded
 from agent.core.models import Finding, Severity
@@ -55,12 +56,18 @@ _SEVERITY_STYLES: Final = {
 }
 
 
-def print_documents(documents: Sequence[AuditDocument]) -> None:
+def print_documents(documents: Sequence[AuditDocument], *, with_layers: bool = False) -> None:
     """Draw all documents on stdout."""
-    write_result(render(documents, is_terminal=sys.stdout.isatty()))
+    write_result(render(documents, is_terminal=sys.stdout.isatty(), with_layers=with_layers))
 
 
-def render(documents: Sequence[AuditDocument], *, is_terminal: bool, width: int | None = None) -> str:
+def render(
+    documents: Sequence[AuditDocument],
+    *,
+    is_terminal: bool,
+    width: int | None = None,
+    with_layers: bool = False,
+) -> str:
     """Draw all documents into one text; `width` None = the terminal's.
 
     rich decides about colour: none in a pipe, none with NO_COLOR or TERM=dumb.
@@ -80,6 +87,10 @@ def render(documents: Sequence[AuditDocument], *, is_terminal: bool, width: int 
             console.print()
         for block in _blocks(document, console.width, is_terminal=is_terminal):
             console.print(block)
+        if with_layers and document.logical_volumes is not None:
+            console.print()
+            for line in describe_layers(document.logical_volumes):
+                console.print(Text(line))
     # rich pads the last cell of each row.  Spaces that were not to be broken are now spaces for grep.
     text = buffer.getvalue().replace(UNBREAKABLE, " ")
     return "".join(f"{line.rstrip()}\n" for line in text.split("\n")[:-1])

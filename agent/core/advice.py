@@ -3,6 +3,8 @@
 Not here: the judging, how to mend one filesystem (`resize_advice`).
 """
 
+from collections.abc import Set
+
 from agent.core.models import (
     Finding,
     RecordedFilesystem,
@@ -95,15 +97,23 @@ def drift_findings(
     records: tuple[RecordedFilesystem, ...],
     filesystems: tuple[FilesystemSection, ...],
     recorded: RecordedSizes,
+    *,
+    below_drbd: Set[str] = frozenset(),
 ) -> tuple[Finding, ...]:
-    """One finding for each filesystem whose record is a lie."""
+    """One finding for each filesystem whose record is a lie; `below_drbd` names the LVs with DRBD on them."""
     return tuple(
         Finding(
             kind=f"filesystem_{filesystem.verdict}",
             severity=_SEVERITIES[filesystem.verdict],
             subject=record.name,
             message=_describe(volume_group, record, filesystem),
-            hint=advise(volume_group, record, filesystem, recorded.hostname),
+            hint=advise(
+                volume_group,
+                record,
+                filesystem,
+                recorded.hostname,
+                is_below_drbd=record.logical_volume in below_drbd,
+            ),
         )
         for record, filesystem in zip(records, filesystems, strict=True)
         if filesystem.verdict.is_drift

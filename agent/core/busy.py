@@ -140,6 +140,24 @@ def _check_age(
         )
 
 
+def find_snapshots(volume_group: VolumeGroup, lv_names: Iterable[str]) -> Iterator[Reason]:
+    """Asked LVs with a thick snapshot: lvextend refuses, "can be resized only while inactive".
+
+    The platform takes such snapshots during an upgrade and removes them afterwards.
+    """
+    for name in lv_names:
+        lv = volume_group.find(name)
+        if lv is None or "thickorigin" not in lv.roles or lv.active is False:
+            continue
+        snapshots = [one.name for one in volume_group.logical_volumes if one.origin == name]
+        text = (
+            f"{name} has a snapshot ({', '.join(snapshots) or '?'}): LVM resizes it only while it is inactive"
+        )
+        remove = f"`lvremove {volume_group.name}/SNAPSHOT`"
+        hint = f"ask again when the snapshot is gone ({remove} if nobody needs it)"
+        yield msgspec.structs.replace(_busy("has_snapshot", name, text, name), hint=hint)
+
+
 _LATER = "wait until it has ended, then ask again"
 
 

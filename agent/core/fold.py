@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from agent.core.models import Finding
-from agent.core.report import AuditDocument, Repeats, Trigger
+from agent.core.report import AuditDocument, LayerSection, LogicalVolumeSection, Repeats, Trigger
 
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NOBODY: Final = UUID(int=0)
@@ -25,8 +25,8 @@ def state_key(document: AuditDocument) -> str:
     """A short text that is equal for equal states of one volume group on one host.
 
     Left out: identities of the audit (`audit_id`, `outbox_id`, `sequence`, `boot_id`), why it ran, every
-    time and duration, fill levels in percent (in findings' messages too: they move all day), `repeats`.
-    UUIDs of the volume group and its LVs stay: an LV that was removed and made anew is another LV.
+    time and duration, percents (fill levels and progress move all day; in findings' messages too),
+    `repeats`.  UUIDs of the volume group and its LVs stay: an LV that was removed and made anew is another LV.
     """
     timeless = msgspec.structs.replace(
         document,
@@ -42,16 +42,23 @@ def state_key(document: AuditDocument) -> str:
         host=msgspec.structs.replace(document.host, boot_time=None),
         logical_volumes=None
         if document.logical_volumes is None
-        else tuple(
-            msgspec.structs.replace(lv, data_percent=None, metadata_percent=None)
-            for lv in document.logical_volumes
-        ),
+        else tuple(_without_fill_levels(lv) for lv in document.logical_volumes),
         filesystems=None
         if document.filesystems is None
         else tuple(msgspec.structs.replace(row, recorded_at=None) for row in document.filesystems),
         findings=tuple(_without_percents(finding) for finding in document.findings),
     )
     return hashlib.sha256(msgspec.json.encode(timeless)).hexdigest()
+
+
+def _without_fill_levels(lv: LogicalVolumeSection) -> LogicalVolumeSection:
+    layers = None if lv.layers is None else tuple(_without_progress(layer) for layer in lv.layers)
+    return msgspec.structs.replace(lv, data_percent=None, metadata_percent=None, layers=layers)
+
+
+def _without_progress(layer: LayerSection) -> LayerSection:
+    drbd = None if layer.drbd is None else msgspec.structs.replace(layer.drbd, resync_percent=None)
+    return msgspec.structs.replace(layer, used_percent=None, drbd=drbd)
 
 
 def _without_percents(finding: Finding) -> Finding:

@@ -1,7 +1,7 @@
 """What bringing LVs to some size would allocate, and which command of a series would fail first.
 
 Each `Growth` stands for one lvextend or lvcreate.  Pure; imports nothing of the host.  Not here: which
-growths are wanted (`capacity` for the records, `preflight` and `upgrade` for what is asked).
+growths somebody asks for (`preflight`, `upgrade`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ import msgspec
 
 from agent.core.models import RecordedFilesystem, VolumeGroup
 from agent.core.report import CapacitySection, FirstFailure
-from agent.core.room import Room
+from agent.core.room import Room, allocatable_room
 from agent.core.space import LINEAR, Layout, layout_of, needed_extents
 
 
@@ -81,6 +81,11 @@ def growths_to(volume_group: VolumeGroup, targets: Iterable[tuple[str, int]]) ->
 
 def _after_extents(growth: Growth) -> int:
     return growth.after_extents
+
+
+def assess(volume_group: VolumeGroup, records: tuple[RecordedFilesystem, ...]) -> CapacitySection:
+    """Say whether every recorded size could be applied now, in recorded order."""
+    return assess_growths(allocatable_room(volume_group), tuple(pending_growths(volume_group, records)))
 
 
 def assess_growths(room: Room, growths: tuple[Growth, ...]) -> CapacitySection:

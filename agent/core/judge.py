@@ -10,7 +10,6 @@ from uuid import UUID
 import msgspec
 
 from agent.core import advice
-from agent.core.capacity import assess
 from agent.core.compare import (
     find_record_problems,
     find_unrecorded,
@@ -20,6 +19,7 @@ from agent.core.compare import (
 )
 from agent.core.crosscheck import find_stale_views
 from agent.core.errors import AgentError, ExitCode, InventoryError, LvmError
+from agent.core.growth import assess
 from agent.core.host_view import LayerScan
 from agent.core.models import (
     Finding,
@@ -152,6 +152,11 @@ def _judge_records(
         for row in records
     )
     capacity = assess(volume_group, records)
+    below_drbd = {
+        lv.name
+        for lv in read_only.logical_volumes or ()
+        if any(layer.kind == "drbd" for layer in lv.layers or ())
+    }
     unrecorded = find_unrecorded(volume_group, records)
     verdict = AuditVerdict.CLEAN
     if any(filesystem.verdict.is_drift for filesystem in filesystems):
@@ -160,7 +165,7 @@ def _judge_records(
         verdict = AuditVerdict.DOES_NOT_FIT
     findings = (
         *advice.capacity_findings(volume_group, capacity),
-        *advice.drift_findings(volume_group, records, filesystems, recorded),
+        *advice.drift_findings(volume_group, records, filesystems, recorded, below_drbd=below_drbd),
         *find_record_problems(records),
         *find_stale_views(volume_group, recorded),
         *advice.nothing_recorded(volume_group.name, records, recorded),

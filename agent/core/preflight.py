@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from agent.core.advice import drift_findings
 from agent.core.ask import Asked
-from agent.core.busy import Activity, find_activity
+from agent.core.busy import Activity, find_activity, find_snapshots
 from agent.core.compare import judge_filesystem, records_of
 from agent.core.growth import assess_growths, growth_to, growths_to
 from agent.core.ledger import Step, keep_ledger, unchanged_steps
@@ -49,6 +49,7 @@ def preflight(
             *explain_shortage(volume_group, capacity),
             *_explain_unchangeable(volume_group, capacity),
             *find_activity(volume_group, records, filesystems, activity),
+            *find_snapshots(volume_group, _growing(steps)),
             *_explain_drift(volume_group, recorded, records, filesystems, resizes),
         ),
         asked=_describe_asked(volume_group, resizes, asked),
@@ -74,6 +75,15 @@ def _plan(
     return tuple(
         Step(filesystem=row.name, change=change, growth=growth)
         for (row, change, _), growth in zip(wanted, growths, strict=True)
+    )
+
+
+def _growing(steps: Sequence[Step]) -> tuple[str, ...]:
+    """The LVs that would be extended because somebody asks for it."""
+    return tuple(
+        step.growth.logical_volume
+        for step in steps
+        if step.change is Change.ASKED and step.growth.after_extents > step.growth.before_extents
     )
 
 

@@ -23,24 +23,35 @@ def advise(
     record: RecordedFilesystem,
     filesystem: FilesystemSection,
     hostname: str | None,
+    *,
+    is_below_drbd: bool,
 ) -> str:
     """What an operator can do about a filesystem that was judged to be drift."""
     if record.source is Source.FILE:
-        return _advise_file(volume_group, record, filesystem)
+        return _advise_file(volume_group, record, filesystem, is_below_drbd=is_below_drbd)
     return _advise_sysinv(volume_group, record, filesystem, hostname)
 
 
-def _advise_file(volume_group: VolumeGroup, record: RecordedFilesystem, filesystem: FilesystemSection) -> str:
+def _advise_file(
+    volume_group: VolumeGroup,
+    record: RecordedFilesystem,
+    filesystem: FilesystemSection,
+    *,
+    is_below_drbd: bool,
+) -> str:
     lv = volume_group.find(record.logical_volume)
     growth = growth_to(volume_group, record.logical_volume, record.recorded_bytes)
     size = _lvm_size(record.recorded_bytes)
     if lv is None:
         command = f"lvcreate -L {size} -n {record.logical_volume} {volume_group.name}"
     elif filesystem.verdict is FilesystemVerdict.UNDERSIZED:
-        command = f"lvextend -r -L {size} {volume_group.name}/{lv.name}"
+        # `lvextend -r` ends with status 5 and extends nothing when DRBD is on the LV.
+        resize = "" if is_below_drbd else "-r "
+        command = f"lvextend {resize}-L {size} {volume_group.name}/{lv.name}"
     else:
         return f'correct the record: size = "{format_exact(lv.size_bytes)}"'
-    return f"{_room_first(volume_group, growth)}`{command}`, or correct the record"
+    then = " (then `drbdadm resize` and grow the filesystem)" if lv is not None and is_below_drbd else ""
+    return f"{_room_first(volume_group, growth)}`{command}`{then}, or correct the record"
 
 
 def _advise_sysinv(

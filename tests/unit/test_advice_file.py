@@ -3,8 +3,10 @@
 import pytest
 from builders import make_bug_vg, record, recorded
 
+from agent.core.host_view import LayerScan
 from agent.core.judge import judge
 from agent.core.models import Reading, RecordedFilesystem, VolumeGroup
+from agent.core.report import LayerSection
 
 
 def advice_for(volume_group: VolumeGroup, *rows: RecordedFilesystem) -> dict[str, tuple[str, str | None]]:
@@ -58,3 +60,17 @@ def test_message_and_hint(
     row: RecordedFilesystem, changed: dict[str, int], key: str, message: str, hint: str
 ) -> None:
     assert advice_for(make_bug_vg(**changed), row)[key] == (message, hint)
+
+
+def test_lv_below_drbd_is_not_extended_with_its_filesystem() -> None:
+    layer = LayerSection(kind="drbd", device="drbd0", type=None, size_bytes=5, mount_point=None)
+    judgement = judge(
+        "cgts-vg",
+        Reading(volume_group=make_bug_vg()),
+        recorded(record("pgsql", 21)),
+        grace_seconds=600,
+        scan=LayerScan(layers={"pgsql-lv": (layer,)}),
+    )
+    assert [finding.hint for finding in judgement.findings] == [
+        "`lvextend -L 21g cgts-vg/pgsql-lv` (then `drbdadm resize` and grow the filesystem), or correct the record"
+    ]

@@ -8,10 +8,11 @@ import pytest
 from reports import START, make_document
 
 from agent.core.fold import extend_repeats, state_key
-from agent.core.models import Finding, ReadMode, Severity
+from agent.core.models import DrbdState, Finding, ReadMode, Severity
 from agent.core.report import (
     AuditDocument,
     AuditVerdict,
+    LayerSection,
     LogicalVolumeSection,
     Repeats,
     Trigger,
@@ -93,6 +94,24 @@ def test_fill_levels_are_no_change_and_a_replaced_lv_is_one() -> None:
     assert state_key(with_first_lv(BASE, data_percent=81.0, metadata_percent=1.5)) == state_key(BASE)
     assert state_key(with_first_lv(BASE, uuid="another")) != state_key(BASE)
     assert state_key(with_first_lv(BASE, health="partial")) != state_key(BASE)
+
+
+def test_fill_levels_and_progress_of_layers_are_no_change_and_their_sizes_are_one() -> None:
+    resync = DrbdState(device="drbd0", connection_state="SyncSource", resync_percent=11.8)
+    layer = LayerSection(
+        kind="drbd", device="drbd0", type=None, size_bytes=5, mount_point=None, used_percent=40.0, drbd=resync
+    )
+    base = with_first_lv(BASE, layers=(layer,))
+    further = msgspec.structs.replace(
+        layer, used_percent=41.0, drbd=msgspec.structs.replace(resync, resync_percent=90.0)
+    )
+    done = msgspec.structs.replace(layer, drbd=msgspec.structs.replace(resync, connection_state="Connected"))
+    assert state_key(with_first_lv(BASE, layers=(further,))) == state_key(base)
+    assert state_key(with_first_lv(BASE, layers=(done,))) != state_key(base)
+    assert state_key(
+        with_first_lv(BASE, layers=(msgspec.structs.replace(layer, size_bytes=6),))
+    ) != state_key(base)
+    assert state_key(with_first_lv(BASE, layers=None)) != state_key(with_first_lv(BASE, layers=()))
 
 
 def test_every_field_of_the_document_is_decided_here() -> None:

@@ -268,6 +268,33 @@ def test_lvm_operations(changes: dict[str, object], kind: str | None) -> None:
     assert answer.exit_code == (ExitCode.OK if kind is None else ExitCode.BUSY)
 
 
+@pytest.mark.parametrize(
+    ("roles", "active", "asked", "expected"),
+    [
+        (("public", "origin", "thickorigin"), True, "docker=31", ["has_snapshot"]),
+        (("public", "origin", "thickorigin"), None, "docker=31", ["has_snapshot"]),
+        (("public", "origin", "thickorigin"), False, "docker=31", []),
+        (("public", "origin", "thinorigin"), True, "docker=31", []),
+        (("public", "origin", "thickorigin"), True, "kubelet=11", []),
+        (("public", "origin", "thickorigin"), True, "docker=30GiB", []),
+    ],
+)
+def test_lvm_resizes_no_origin_of_an_active_snapshot(
+    roles: tuple[str, ...],
+    active: bool | None,  # noqa: FBT001
+    asked: str,
+    expected: list[str],
+) -> None:
+    snapshot = make_lv("docker-snap", 32, roles=("public", "snapshot", "thicksnapshot"), origin="docker-lv")
+    origin = msgspec.structs.replace(make_lv("docker-lv", 960), roles=roles, active=active)
+    volume_group = make_vg([origin, snapshot, make_lv("kubelet-lv", 320)])
+    answer = run(volume_group, [record("docker", 30), record("kubelet", 10)], asked)
+    assert kinds(answer) == expected
+    assert answer.exit_code == (ExitCode.BUSY if expected else ExitCode.OK)
+    if expected:
+        assert "docker-lv has a snapshot (docker-snap)" in answer.reasons[0].message
+
+
 def test_held_lock_and_old_data() -> None:
     row = msgspec.structs.replace(DOCKER, recorded_at=NOW - timedelta(hours=1))
     held = Activity(is_lock_held=True, read_at=NOW)
