@@ -281,6 +281,19 @@ def test_drbd_resync_is_busy_with_its_percent(drbd: None, tmp_path: Path) -> Non
     remove("peer-lv")
 
 
+def test_an_active_origin_of_a_snapshot_can_not_be_resized(group: str, tmp_path: Path) -> None:
+    make("docker-lv", 64)
+    run("lvcreate", "-q", "-y", "-s", "-n", "docker-snap", "-L", "32M", f"{GROUP}/docker-lv")
+    status, reasons = preflight(tmp_path, "docker-lv", 64)
+    assert (status, [reason["kind"] for reason in reasons]) == (8, ["has_snapshot"])
+    command = ["lvextend", "-L", "128M", f"{GROUP}/docker-lv"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 5  # LVM says the same
+    remove("docker-snap")
+    assert preflight(tmp_path, "docker-lv", 64) == (0, [])
+    run(*command)
+    remove("docker-lv")
+
+
 # Hung devices
 
 
