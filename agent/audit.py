@@ -14,7 +14,7 @@ import msgspec
 
 from agent.core import judge
 from agent.core.errors import AgentError, InventoryError, LvmError
-from agent.core.host_view import LayerScan
+from agent.core.layers.view import LayerScan
 from agent.core.models import Reading, RecordedSizes, VolumeGroup
 from agent.core.report import AuditDocument, HostSection, Trigger
 from agent.inventory import Inventory

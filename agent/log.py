@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TextIO
 
-from agent.config import LogSection
+from agent.config.schema import LogSection
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger, Processor

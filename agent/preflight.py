@@ -1,7 +1,7 @@
 """One question before a resize: read LVM, look at the layers, fetch the records, answer.
 
 Knows only ports.  LVM is read *before* the records, as in an audit.  Not here: the answer
-(`agent.core.preflight`, `agent.core.upgrade`), how it looks (`agent.cli`).
+(`agent.core.resize.preflight`, `agent.core.resize.upgrade`), how it looks (`agent.cli`).
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,12 @@ from typing import Literal
 import msgspec
 
 from agent.audit import Clock, LayerReader, VolumeGroupReader
-from agent.core.ask import Asked
-from agent.core.busy import Activity
 from agent.core.errors import InventoryError, LvmError
-from agent.core.host_view import LayerScan
+from agent.core.layers.view import LayerScan
 from agent.core.models import ReadMode, RecordedSizes, VolumeGroup
-from agent.core.preflight import preflight
-from agent.core.preflight_document import (
+from agent.core.resize.ask import Asked
+from agent.core.resize.busy import Activity
+from agent.core.resize.document import (
     Answer,
     AskedSection,
     Code,
@@ -25,8 +24,9 @@ from agent.core.preflight_document import (
     Reason,
     is_allowed,
 )
+from agent.core.resize.preflight import preflight
+from agent.core.resize.upgrade import check_rebuild
 from agent.core.sections import volume_group_section
-from agent.core.upgrade import check_rebuild
 from agent.inventory import Inventory
 
 

@@ -24,8 +24,8 @@ from scratch_lvm import ScratchLvm, can_run
 from agent.audit import Auditor
 from agent.cli.wiring import SystemClock
 from agent.core.judge import judge
+from agent.core.lvm.parse import parse_volume_group
 from agent.core.models import Reading, ReadMode
-from agent.core.parse import parse_volume_group
 from agent.core.report import HostSection, Trigger
 from agent.host.argv import build_environment, lvs_argv, vgs_argv
 from agent.host.layers import LayerScanner

@@ -16,8 +16,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
-from agent.config import list_keys  # noqa: E402 - found through the line above
-from agent.config_show import to_toml  # noqa: E402
+from agent.config.schema import list_keys  # noqa: E402 - found through the line above
+from agent.config.show import to_toml  # noqa: E402
 
 README: Final = ROOT / "README.md"
 

@@ -16,8 +16,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
-from agent.core.preflight_document import PreflightDocument  # noqa: E402 - found through the line above
 from agent.core.report import AuditDocument, AuditsDocument  # noqa: E402
+from agent.core.resize.document import PreflightDocument  # noqa: E402 - found through the line above
 
 DIRECTORY: Final = ROOT / "agent" / "schemas"
 DOCUMENTS: Final[Mapping[str, type[msgspec.Struct]]] = {

@@ -18,15 +18,16 @@ from uuid import uuid4
 import msgspec
 from reports import make_document
 
-from agent import outbox
 from agent.host.clock import HostClock
-from agent.inventory import http_session
-from agent.inventory.http import HttpClient, Transport
+from agent.http import session as http_session
+from agent.http.client import HttpClient
+from agent.http.messages import Transport
 from agent.inventory.reports import ReportSender
-from agent.outbox_keeper import OutboxKeeper
-from agent.reporting import Reporter
-from agent.reporting_deliverer import Deliverer
-from agent.state_file import write_audits
+from agent.outbox import store as outbox
+from agent.outbox.keeper import OutboxKeeper
+from agent.reporting.deliverer import Deliverer
+from agent.reporting.reporter import Reporter
+from agent.state.file import write_audits
 
 if TYPE_CHECKING:
     from _typeshed import TraceFunction
@@ -35,7 +36,7 @@ Kind = Literal["line", "statement", "time", "none"]
 STATES_A_LIFE = 3
 PRELOADED = http_session.BoundedSession
 """Loaded lazily otherwise: once in each of two hundred lives."""
-TRACED = ("outbox", "reporting", "state_", "inventory/reports")
+TRACED = ("outbox/", "reporting/", "state/", "inventory/reports")
 """Modules below agent/ whose lines count."""
 
 
@@ -76,7 +77,7 @@ class Counter:
 
 def trace_lines(counter: Counter) -> None:
     """Count each line of the traced modules before it runs."""
-    room = str(Path(outbox.__file__).parent)
+    room = str(Path(outbox.__file__).parent.parent)
     files: dict[str, bool] = {}
 
     def local(_: FrameType, event: str, __: object) -> "TraceFunction":

@@ -8,14 +8,14 @@ from uuid import UUID
 import msgspec
 from builders import make_bug_vg, record, recorded
 
-from agent.core.delivery import Answer, Outcome, QueuedReport
+from agent.core.delivery.queue import Answer, Outcome, QueuedReport
+from agent.core.delivery.retry import Moment
 from agent.core.judge import judge
 from agent.core.models import Reading
 from agent.core.report import AuditDocument, HostSection, Trigger
-from agent.core.retry import Moment
-from agent.outbox_keeper import OutboxKeeper
-from agent.reporting import Reporter
-from agent.reporting_deliverer import Deliverer
+from agent.outbox.keeper import OutboxKeeper
+from agent.reporting.deliverer import Deliverer
+from agent.reporting.reporter import Reporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agent.cli.wiring import Wiring
-    from agent.config_load import Loaded
+    from agent.config.load import Loaded
     from agent.core.report import AuditDocument
 
 
@@ -82,8 +82,7 @@ def audit(
     )
     is_json = output_format == "json"
     try:
-        if not once:
-            raise click.UsageError("--once is missing: the daemon that repeats audits is `agent run`", ctx)
+        _require_once(ctx, is_given=once)
         documents, status = _audit(ctx, flags, config_path, is_reported=not no_report)
         _print(documents, is_json=is_json, with_layers=layers)
     except output.OutputFailed:
@@ -93,6 +92,11 @@ def audit(
             print_failure(ctx.obj, _to_agent_error(error), volume_groups)
         raise
     return status
+
+
+def _require_once(ctx: click.Context, *, is_given: bool) -> None:
+    if not is_given:
+        raise click.UsageError("--once is missing: the daemon that repeats audits is `agent run`", ctx)
 
 
 def _to_agent_error(error: Exception) -> AgentError:
@@ -134,7 +138,7 @@ def _print(documents: "tuple[AuditDocument, ...]", *, is_json: bool, with_layers
 
 def _log(loaded: "Loaded", documents: "Sequence[AuditDocument]") -> None:
     """One event for each audit, if somebody asked for a log; the result itself is on stdout anyway."""
-    from agent.config_load import Origin  # noqa: PLC0415 - start-up time
+    from agent.config.load import Origin  # noqa: PLC0415 - start-up time
 
     if loaded.origin_of("log.level") is Origin.DEFAULT:
         return

@@ -1,6 +1,6 @@
 """`agent config check` and `agent config show`.
 
-Not here: what keys there are (`agent.config`).
+Not here: what keys there are (`agent.config.schema`).
 """
 
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from agent.cli import options, output
 
 if TYPE_CHECKING:
     from agent.cli.wiring import Wiring
-    from agent.config_load import Loaded
+    from agent.config.load import Loaded
 
 
 @click.group()
@@ -62,7 +62,7 @@ def show(
     log_level: str | None,
 ) -> None:
     """Print the effective configuration as TOML: every key, why one would change it, and who set it."""
-    from agent.config_show import show as show_toml  # noqa: PLC0415 - start-up time
+    from agent.config.show import show as show_toml  # noqa: PLC0415 - start-up time
 
     flags = options.to_flags(
         volume_groups=volume_groups,

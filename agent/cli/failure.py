@@ -24,7 +24,7 @@ def print_failure(wiring: "Wiring | None", error: AgentError, volume_groups: Seq
     """Print the document, or one for each volume group that was named."""
     from agent.audit import failed_document  # noqa: PLC0415 - start-up time
     from agent.cli.wiring import Wiring  # noqa: PLC0415
-    from agent.config import Settings  # noqa: PLC0415
+    from agent.config.schema import Settings  # noqa: PLC0415
 
     parts = wiring or Wiring()
     host = parts.read_host(Settings())

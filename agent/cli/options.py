@@ -1,6 +1,6 @@
 """Flags that several commands share, checked while the command line is read.
 
-Not here: what the values do (`agent.config_load` merges them, `wiring` uses them).
+Not here: what the values do (`agent.config.load` merges them, `wiring` uses them).
 """
 
 import os
@@ -9,7 +9,7 @@ from typing import Final, get_args
 
 import click
 
-from agent.config import LogLevel
+from agent.config.schema import LogLevel
 from agent.core.names import find_lvm_name_problem, to_visible
 
 EXIT_STATUSES: Final = """\b

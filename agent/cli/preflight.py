@@ -18,7 +18,7 @@ from agent.core.models import DEFAULT_VOLUME_GROUP
 
 if TYPE_CHECKING:
     from agent.cli.wiring import Wiring
-    from agent.core.preflight_document import PreflightDocument
+    from agent.core.resize.document import PreflightDocument
 
 _EPILOG = """\b
 Examples:
@@ -120,7 +120,7 @@ def _ask(
     """The life of one question, from the configuration to the answer."""
     from agent.cli import wiring as parts  # noqa: PLC0415 - start-up time
     from agent.cli.wiring_preflight import open_adviser  # noqa: PLC0415
-    from agent.core.ask import parse_asked  # noqa: PLC0415
+    from agent.core.resize.ask import parse_asked  # noqa: PLC0415
     from agent.preflight import Question  # noqa: PLC0415
 
     if is_rebuild and sizes:
@@ -155,7 +155,7 @@ def _choose_group(ctx: click.Context, groups: tuple[str, ...]) -> str:
 
 
 def _print(document: "PreflightDocument", *, is_json: bool, with_ledger: bool) -> int:
-    from agent.core.preflight_document import exit_code_of  # noqa: PLC0415 - start-up time
+    from agent.core.resize.document import exit_code_of  # noqa: PLC0415 - start-up time
 
     if is_json:
         output.write_result(msgspec.json.encode(document) + b"\n")
@@ -186,7 +186,7 @@ def _to_agent_error(error: Exception) -> AgentError:
 
 def _print_refusal(error: AgentError, groups: tuple[str, ...] = (), *, is_rebuild: bool = False) -> None:
     """The one document of a question that could not be put."""
-    from agent.core.preflight_document import Reason  # noqa: PLC0415 - start-up time
+    from agent.core.resize.document import Reason  # noqa: PLC0415 - start-up time
     from agent.preflight import Question, refuse  # noqa: PLC0415
 
     name = groups[0] if groups else DEFAULT_VOLUME_GROUP

@@ -1,6 +1,6 @@
 """`agent preflight` as text: the verdict first, then the numbers, then every reason with its hint.
 
-A pipe gets each reason on one line.  Not here: the answer (`agent.core.preflight`).
+A pipe gets each reason on one line.  Not here: the answer (`agent.core.resize.preflight`).
 """
 
 import textwrap
@@ -9,7 +9,8 @@ from typing import Final
 
 from agent.core.errors import ExitCode
 from agent.core.names import to_visible
-from agent.core.preflight_document import (
+from agent.core.report import CapacitySection
+from agent.core.resize.document import (
     AskedSection,
     Change,
     LedgerLine,
@@ -17,7 +18,6 @@ from agent.core.preflight_document import (
     Reason,
     exit_code_of,
 )
-from agent.core.report import CapacitySection
 from agent.core.units import format_gib
 
 _MAX_SHOWN: Final = 50

@@ -13,7 +13,7 @@ from agent.cli import options
 
 if TYPE_CHECKING:
     from agent.cli.wiring import Wiring
-    from agent.config import Settings
+    from agent.config.schema import Settings
 
 
 @click.command(epilog=options.EXIT_STATUSES)

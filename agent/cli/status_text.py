@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from agent.core.delivery import SetAsideReport
+from agent.core.delivery.queue import SetAsideReport
+from agent.core.delivery.status import AuditSummary, DaemonStatus, DeliveryStatus, StatusDocument
 from agent.core.names import to_visible
-from agent.core.status import AuditSummary, DaemonStatus, DeliveryStatus, StatusDocument
 
 _MINUTE: Final = 60
 _HOUR: Final = 60 * _MINUTE

@@ -16,8 +16,8 @@ from uuid import UUID, uuid4
 
 from agent import __version__
 from agent.audit import Auditor, LayerReader
-from agent.config import Settings
-from agent.config_load import Loaded, load
+from agent.config.load import Loaded, load
+from agent.config.schema import Settings
 from agent.core.models import DEFAULT_VOLUME_GROUP
 from agent.core.report import HostSection
 from agent.host import facts

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent.audit import Auditor
-from agent.config import Settings
+from agent.config.schema import Settings
+from agent.core.delivery.status import DeliveryStatus
 from agent.core.report import AuditDocument
-from agent.core.status import DeliveryStatus
 from agent.daemon.agenda import Pace
 from agent.daemon.delivery import DaemonDelivery
 from agent.daemon.heartbeat import BeatingReader
@@ -24,8 +24,8 @@ from agent.host.lvm import LvmReader
 from agent.host.process import Runner
 from agent.host.scheduler import Schedule
 from agent.host.udev import Watcher
-from agent.state_directory import make_state_directory
-from agent.state_file import write_audits
+from agent.state.directory import make_state_directory
+from agent.state.file import write_audits
 
 if TYPE_CHECKING:
     from agent.cli.wiring import Wiring

@@ -8,7 +8,7 @@ from agent.preflight import Adviser
 
 if TYPE_CHECKING:
     from agent.cli.wiring import Wiring
-    from agent.config import Settings
+    from agent.config.schema import Settings
 
 
 @contextmanager

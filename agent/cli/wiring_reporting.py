@@ -1,7 +1,7 @@
 """Puts the parts of reporting together, for an audit that is done once.
 
 Everything is imported late: an audit that reports nothing should not pay for it.  Not here: any decision
-about reports (`agent.reporting`), the daemon's parts (`wiring_daemon`).
+about reports (`agent.reporting.reporter`), the daemon's parts (`wiring_daemon`).
 """
 
 import os
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 if TYPE_CHECKING:
-    from agent.config import Settings
+    from agent.config.schema import Settings
     from agent.core.report import AuditDocument
-    from agent.inventory.http import HttpClient
-    from agent.reporting import Reporter
-    from agent.reporting_deliverer import Deliverer
-    from agent.reporting_settings import ReportSection
+    from agent.http.client import HttpClient
+    from agent.reporting.deliverer import Deliverer
+    from agent.reporting.reporter import Reporter
+    from agent.reporting.settings import ReportSection
 
 
 class Reporting(NamedTuple):
@@ -35,9 +35,9 @@ def open_reporting(report: "ReportSection", directory: Path, *, boot_id: str | N
     from agent.host.clock import HostClock  # noqa: PLC0415
     from agent.inventory.reports import ReportSender  # noqa: PLC0415
     from agent.inventory.secret import SecretFile  # noqa: PLC0415
-    from agent.outbox_keeper import OutboxKeeper  # noqa: PLC0415
-    from agent.reporting import Reporter  # noqa: PLC0415
-    from agent.reporting_deliverer import Deliverer  # noqa: PLC0415
+    from agent.outbox.keeper import OutboxKeeper  # noqa: PLC0415
+    from agent.reporting.deliverer import Deliverer  # noqa: PLC0415
+    from agent.reporting.reporter import Reporter  # noqa: PLC0415
 
     assert report.url is not None  # noqa: S101 - without one there is nothing to open
     clock = HostClock(boot_id)
@@ -72,13 +72,13 @@ def report_once(
     is_wanted = is_wanted and settings.report.url is not None
     if not is_wanted and not directory.is_dir():
         return documents, False
-    from agent.core.outbox_errors import OutboxError  # noqa: PLC0415
-    from agent.state_file import write_audits  # noqa: PLC0415
+    from agent.core.delivery.errors import OutboxError  # noqa: PLC0415
+    from agent.state.file import write_audits  # noqa: PLC0415
 
     delivery, is_lost = None, False
     if is_wanted:
         from agent.host.facts import read_boot_id  # noqa: PLC0415
-        from agent.reporting_ports import ONCE_BUDGET_SECONDS  # noqa: PLC0415
+        from agent.reporting.ports import ONCE_BUDGET_SECONDS  # noqa: PLC0415
 
         with open_reporting(settings.report, directory, boot_id=read_boot_id()) as reporting:
             reported = reporting.reporter.report(documents, budget_seconds=ONCE_BUDGET_SECONDS, at_once=True)
@@ -92,7 +92,8 @@ def report_once(
 
 
 def _make_client(report: "ReportSection") -> "HttpClient":
-    from agent.inventory.http import HttpClient, Transport  # noqa: PLC0415
+    from agent.http.client import HttpClient  # noqa: PLC0415
+    from agent.http.messages import Transport  # noqa: PLC0415
 
     return HttpClient(
         Transport(

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from agent.core.outbox_errors import OutboxError
-from agent.core.status import DaemonStatus, DeliveryStatus, StateFile, StatusDocument
+from agent.core.delivery.errors import OutboxError
+from agent.core.delivery.status import DaemonStatus, DeliveryStatus, StateFile, StatusDocument
 from agent.host import facts
 from agent.host.clock import HostClock
 from agent.host.liveness import is_running
-from agent.outbox import Outbox
-from agent.outbox_files import FILE_NAME
-from agent.state_file import StateUnreadable, read_state
+from agent.outbox.files import FILE_NAME
+from agent.outbox.store import Outbox
+from agent.state.file import StateUnreadable, read_state
 
 
 def read_status(directory: Path) -> StatusDocument:

@@ -3,8 +3,9 @@
 Not here: the judging, how to mend one filesystem (`resize_advice`).
 """
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 
+from agent.core.extents.space import physical_extents
 from agent.core.models import (
     Finding,
     RecordedFilesystem,
@@ -14,7 +15,6 @@ from agent.core.models import (
 )
 from agent.core.report import CapacitySection, FilesystemSection, FilesystemVerdict
 from agent.core.resize_advice import advise
-from agent.core.space import physical_extents
 from agent.core.units import format_gib
 
 
@@ -98,7 +98,7 @@ def drift_findings(
     filesystems: tuple[FilesystemSection, ...],
     recorded: RecordedSizes,
     *,
-    below_drbd: Set[str] = frozenset(),
+    below_drbd: AbstractSet[str] = frozenset(),
 ) -> tuple[Finding, ...]:
     """One finding for each filesystem whose record is a lie; `below_drbd` names the LVs with DRBD on them."""
     return tuple(

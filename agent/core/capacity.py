@@ -6,7 +6,7 @@ somebody is about to ask for.  Both are pure and import nothing of the host, so 
 can use them as well.  Not here: the arithmetic (`growth`), judging a filesystem (`compare`).
 """
 
-from agent.core.growth import assess
-from agent.core.preflight import preflight
+from agent.core.extents.growth import assess
+from agent.core.resize.preflight import preflight
 
 __all__ = ["assess", "preflight"]

@@ -7,6 +7,7 @@ fit (`capacity`), the words of hints that only one inventory knows (they ride on
 from collections import Counter
 from datetime import datetime
 
+from agent.core.extents.space import LINEAR, layout_of, needed_extents
 from agent.core.models import (
     Finding,
     LogicalVolume,
@@ -16,7 +17,6 @@ from agent.core.models import (
     VolumeGroup,
 )
 from agent.core.report import FilesystemSection, FilesystemVerdict
-from agent.core.space import LINEAR, layout_of, needed_extents
 from agent.core.units import round_up
 
 

@@ -19,8 +19,8 @@ from agent.core.compare import (
 )
 from agent.core.crosscheck import find_stale_views
 from agent.core.errors import AgentError, ExitCode, InventoryError, LvmError
-from agent.core.growth import assess
-from agent.core.host_view import LayerScan
+from agent.core.extents.growth import assess
+from agent.core.layers.view import LayerScan
 from agent.core.models import (
     Finding,
     Reading,

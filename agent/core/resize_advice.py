@@ -8,10 +8,10 @@ accepted in full (`preflight`).
 
 from typing import Final
 
-from agent.core.growth import Growth, growth_to
+from agent.core.extents.growth import Growth, growth_to
+from agent.core.extents.room import allocatable_room
 from agent.core.models import Phase, RecordedFilesystem, Source, VolumeGroup
 from agent.core.report import FilesystemSection, FilesystemVerdict
-from agent.core.room import allocatable_room
 from agent.core.units import GIB, ceil_div, format_exact, format_gib
 
 _KEPT_IN_BACKUP: Final = frozenset({"platform", "database"})

@@ -5,10 +5,10 @@ Not here: verdicts and findings (`judge`).
 
 from collections.abc import Mapping
 
+from agent.core.extents.room import allocatable_room
+from agent.core.extents.space import physical_extents
 from agent.core.models import LogicalVolume, VolumeGroup
 from agent.core.report import LayerSection, LogicalVolumeSection, LvRole, VolumeGroupSection
-from agent.core.room import allocatable_room
-from agent.core.space import physical_extents
 
 
 def volume_group_section(volume_group: VolumeGroup) -> VolumeGroupSection:

@@ -1,6 +1,6 @@
 """What the daemon does with finished documents: reports them, if that is wanted, and publishes its state.
 
-Not here: the queue of reports (`agent.reporting`), the state file (`agent.state_file`).
+Not here: the queue of reports (`agent.reporting`), the state file (`agent.state.file`).
 """
 
 from collections.abc import Callable
@@ -8,9 +8,9 @@ from typing import Protocol
 
 import structlog
 
-from agent.core.outbox_errors import OutboxError
+from agent.core.delivery.errors import OutboxError
+from agent.core.delivery.status import DeliveryStatus
 from agent.core.report import AuditDocument
-from agent.core.status import DeliveryStatus
 
 Documents = tuple[AuditDocument, ...]
 

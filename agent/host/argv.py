@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from agent.core.lvm.rows import LvRow, NameRow, VgRow
 from agent.core.models import ReadMode
-from agent.core.rows import LvRow, NameRow, VgRow
 
 VGS_FIELDS: Final = VgRow.__struct_fields__
 LVS_FIELDS: Final = LvRow.__struct_fields__

@@ -1,14 +1,14 @@
 """Block devices as sysfs shows them, from a volume group's own upwards.
 
 Anything may vanish while it is read; what vanished is not there.  Not here: what the devices mean
-(`agent.core.layers`), which LVs are active (`sysfs`).
+(`agent.core.layers.stacks`), which LVs are active (`sysfs`).
 """
 
 import os
 from collections.abc import Mapping
 from typing import Final
 
-from agent.core.host_view import BlockDevice
+from agent.core.layers.view import BlockDevice
 from agent.core.units import MAX_BYTES
 
 _SECTOR_BYTES: Final = 512

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic
 
-from agent.core.retry import Moment
+from agent.core.delivery.retry import Moment
 
 
 class HostClock:

@@ -14,7 +14,6 @@ from typing import Final, Protocol
 
 import msgspec
 
-from agent.core.condition import harmless, meaningful_lines
 from agent.core.errors import (
     LvmCommandFailed,
     LvmError,
@@ -26,8 +25,9 @@ from agent.core.errors import (
     VolumeGroupExported,
     VolumeGroupForeign,
 )
-from agent.core.lvmjson import ReportError
-from agent.core.parse import VisibleGroup, parse_visible_groups
+from agent.core.lvm.condition import harmless, meaningful_lines
+from agent.core.lvm.decode import ReportError
+from agent.core.lvm.parse import VisibleGroup, parse_visible_groups
 from agent.host.argv import names_argv
 from agent.host.child import Command
 from agent.host.process import REPORT_MAX_BYTES, Ending, Outcome

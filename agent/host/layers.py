@@ -1,8 +1,8 @@
 """Looks at what sits on the LVs: sysfs, mountinfo, /proc/drbd and, through the helper, the devices.
 
 Devices are found by dm UUID, holders and major:minor, never by parsing names.  Anything may vanish while
-it is read; what vanished is not there.  Not here: what it means (`agent.core.layers`,
-`agent.core.layer_findings`).
+it is read; what vanished is not there.  Not here: what it means (`agent.core.layers.stacks`,
+`agent.core.layers.findings`).
 """
 
 import contextlib
@@ -10,18 +10,18 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from agent.core.drbd import parse_drbdsetup_json, parse_proc_drbd, parse_version
-from agent.core.host_view import HostView, LayerScan, Probe, Usage, make_probe
-from agent.core.layer_findings import (
+from agent.core.layers.drbd import parse_drbdsetup_json, parse_proc_drbd, parse_version
+from agent.core.layers.findings import (
     DEFAULT_NEARLY_FULL_PERCENT,
     drbd_unreadable,
     find_layer_problems,
     layers_unseen,
 )
-from agent.core.layers import Stack, can_probe, describe, find_stacks, is_inner
+from agent.core.layers.mounts import Mount, parse_mountinfo
+from agent.core.layers.stacks import Stack, can_probe, describe, find_stacks, is_inner
+from agent.core.layers.superblock import HEAD_BYTES
+from agent.core.layers.view import HostView, LayerScan, Probe, Usage, make_probe
 from agent.core.models import DrbdState, Finding, VolumeGroup
-from agent.core.mounts import Mount, parse_mountinfo
-from agent.core.superblock import HEAD_BYTES
 from agent.host.block_devices import names_in, read_devices, read_text
 from agent.host.prober import ProbeError
 

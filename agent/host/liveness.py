@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from agent.core.status import ProcessIdentity
+from agent.core.delivery.status import ProcessIdentity
 
 _START_TICKS: Final = 22 - 3
 """Index of field 22 behind the name, which ends with the last closing parenthesis (proc_pid_stat(5))."""

@@ -3,7 +3,7 @@
 A status and an output are judged together: LVM prints a perfectly valid empty report when it was
 interrupted, when a lock was refused and when the group does not exist.  Messages are never matched, their
 wording is no interface.  Not here: argv (see `argv`), children (see `process`), why a read failed
-(see `diagnosis`), decoding (`agent.core.parse`).
+(see `diagnosis`), decoding (`agent.core.lvm.parse`).
 """
 
 import os
@@ -14,12 +14,12 @@ from typing import Final
 
 import msgspec
 
-from agent.core.condition import find_damage, find_reading_notes, find_warnings, meaningful_lines
 from agent.core.errors import LvmError, LvmNotPermitted, UsageError, VolumeGroupChanging
-from agent.core.lvmjson import ReportError
+from agent.core.lvm.condition import find_damage, find_reading_notes, find_warnings, meaningful_lines
+from agent.core.lvm.decode import ReportError
+from agent.core.lvm.parse import LvReport, VgReport, are_same_revision, join, parse_lvs, parse_vgs
 from agent.core.models import LogicalVolume, Reading, ReadMode, VolumeGroup
 from agent.core.names import find_lvm_name_problem
-from agent.core.parse import LvReport, VgReport, are_same_revision, join, parse_lvs, parse_vgs
 from agent.host.argv import build_environment, lvs_argv, version_argv, vgs_argv
 from agent.host.diagnosis import Finished, Lvm, Runs, diagnose, garbled, require_answered, require_program
 from agent.host.process import Outcome

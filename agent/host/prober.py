@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from agent.core.host_view import Usage
+from agent.core.layers.view import Usage
 from agent.host.probe_process import Helper, start_helper
 
 DEFAULT_TIMEOUT_SECONDS: Final = 2.0

@@ -8,11 +8,10 @@ from importlib.util import find_spec
 from typing import Protocol
 
 from agent.core.errors import ConfigError, SecretUnreadable
-from agent.inventory.http import Deadline, HttpClient
+from agent.http.client import HttpClient
+from agent.http.messages import Deadline
 from agent.inventory.secret import SecretFile
-from agent.inventory.settings import AuthSettings, find_auth_problems
-
-TOKEN_HEADER = "X-Auth-Token"  # noqa: S105 - a header's name
+from agent.inventory.settings import TOKEN_HEADER, AuthSettings, find_auth_problems
 
 
 class Auth(Protocol):

@@ -10,7 +10,7 @@ import msgspec
 
 from agent.core.errors import InventoryError
 from agent.core.inventory_errors import InventoryGarbled, InventoryRefused, InventoryUnreachable
-from agent.inventory.http import HttpAnswer, HttpError, HttpFailure, printable
+from agent.http.messages import HttpAnswer, HttpError, HttpFailure, printable
 
 MAX_REASON_CHARACTERS: Final = 300
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from agent.core.errors import InventoryError
 from agent.core.inventory_errors import InventoryGarbled, InventoryUnreachable
-from agent.inventory.auth import TOKEN_HEADER
+from agent.http.client import HttpClient
+from agent.http.messages import Deadline, HttpError, printable, safe_url
 from agent.inventory.faults import refusal, unreachable
-from agent.inventory.http import Deadline, HttpClient, HttpError, printable, safe_url
 from agent.inventory.secret import SecretFile
-from agent.inventory.settings import PLATFORM_SERVICE_TYPE, AuthSettings
+from agent.inventory.settings import PLATFORM_SERVICE_TYPE, TOKEN_HEADER, AuthSettings
 
 if TYPE_CHECKING:
     from keystoneauth1.access import AccessInfo

@@ -1,7 +1,7 @@
 """Delivers one report to the inventory API and says what came of it.
 
 The contract is docs/inventory-api.yaml.  A report that is sent again carries the same bytes and the same
-Idempotency-Key.  Not here: the queue, and when to try again (`agent.reporting`).
+Idempotency-Key.  Not here: the queue, and when to try again (`agent.reporting.reporter`).
 """
 
 import gzip
@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import msgspec
 
-from agent.core.delivery import Answer, Outcome, QueuedReport
+from agent.core.delivery.queue import Answer, Outcome, QueuedReport
+from agent.core.delivery.retry import parse_retry_after
 from agent.core.errors import SecretUnreadable
-from agent.core.retry import parse_retry_after
-from agent.inventory.http import Deadline, HttpAnswer, HttpError, printable
+from agent.http.messages import Deadline, HttpAnswer, HttpError, printable
 
 _GZIP_ABOVE_BYTES: Final = 1024
 _GZIP_LEVEL: Final = 6
@@ -25,7 +25,7 @@ _REASON_CHARACTERS: Final = 300
 
 
 class Exchange(Protocol):
-    """Sends one HTTP request (`agent.inventory.http.HttpClient`)."""
+    """Sends one HTTP request (`agent.http.client.HttpClient`)."""
 
     def request(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from agent.core.inventory_errors import InventoryGarbled
-from agent.inventory.http import printable
+from agent.http.messages import printable
 
 _MAX_SHOWN = 60
 

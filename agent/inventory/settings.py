@@ -1,6 +1,6 @@
 """Settings of the inventory: the struct of each table, for the configuration to embed.
 
-Not here: reading them from files, flags and environment (`agent.config_load`).
+Not here: reading them from files, flags and environment (`agent.config.load`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,6 +11,8 @@ from msgspec import Meta
 
 PLATFORM_SERVICE_TYPE: Final = "platform"
 """What sysinv is called in Keystone's catalogue."""
+
+TOKEN_HEADER = "X-Auth-Token"  # noqa: S105 - a header's name
 
 InventoryKind = Literal["sysinv", "file", "none"]
 AuthKind = Literal["none", "token", "keystone"]

@@ -22,8 +22,9 @@ from agent.core.models import (
     Severity,
     Source,
 )
+from agent.http.client import HttpClient
+from agent.http.messages import Deadline, Transport
 from agent.inventory.auth import make_auth
-from agent.inventory.http import Deadline, HttpClient, Transport
 from agent.inventory.settings import InventorySection
 from agent.inventory.sysinv_api import Rows, SysinvApi, is_absent
 from agent.inventory.sysinv_host import Host, HostFinder

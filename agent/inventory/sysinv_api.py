@@ -13,10 +13,12 @@ import msgspec
 
 from agent.core.errors import InventoryError
 from agent.core.inventory_errors import InventoryGarbled, InventoryRefused
-from agent.inventory.auth import TOKEN_HEADER, Auth
+from agent.http.client import HttpClient
+from agent.http.messages import Deadline, HttpAnswer, HttpError, origin_of, printable, safe_url
+from agent.inventory.auth import Auth
 from agent.inventory.faults import describe_foreign, refused, unreachable
-from agent.inventory.http import Deadline, HttpAnswer, HttpClient, HttpError, origin_of, printable, safe_url
 from agent.inventory.row import Row
+from agent.inventory.settings import TOKEN_HEADER
 
 MAX_PAGES: Final = 50
 """sysinv pages by 1000 rows; a host has about ten."""

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from agent.core.inventory_errors import HostUnknown, InventoryGarbled, InventoryRefused
-from agent.inventory.http import Deadline
+from agent.http.messages import Deadline
 from agent.inventory.row import Row
 from agent.inventory.sysinv_api import SysinvApi, is_absent
 

@@ -20,7 +20,7 @@ from agent.core.models import (
 )
 from agent.core.names import find_lvm_name_problem
 from agent.core.units import GIB, MAX_BYTES
-from agent.inventory.http import printable
+from agent.http.messages import printable
 from agent.inventory.row import Row
 
 _FACTORS: Final[Mapping[tuple[Source, str], int]] = {

@@ -27,8 +27,9 @@ from sysinvserver import (
 
 from agent.core.errors import ConfigError, InventoryError, SecretUnreadable
 from agent.core.inventory_errors import InventoryGarbled, InventoryRefused, InventoryUnreachable
+from agent.http.client import HttpClient
+from agent.http.messages import Deadline, Transport
 from agent.inventory.auth import make_auth
-from agent.inventory.http import Deadline, HttpClient, Transport
 from agent.inventory.settings import AuthSettings, InventorySection
 from agent.inventory.sysinv import SysinvInventory, open_sysinv
 

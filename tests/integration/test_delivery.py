@@ -11,8 +11,9 @@ from reports import FakeClock, make_document
 from reportserver import ReportServer, document_of, error
 from sysinvserver import JSON_HEADERS, Reply, SysinvServer, drip, hang, reply_json, send
 
-from agent.core.delivery import Answer, Outcome, QueuedReport
-from agent.inventory.http import HttpClient, Transport
+from agent.core.delivery.queue import Answer, Outcome, QueuedReport
+from agent.http.client import HttpClient
+from agent.http.messages import Transport
 from agent.inventory.reports import ReportSender
 from agent.inventory.secret import SecretFile
 

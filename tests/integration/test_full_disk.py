@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from reports import AWAY, FakeClock, FakeSender, make_document, make_reporter
 
-from agent.core.outbox_errors import OutboxError
-from agent.reporting import Reported
-from agent.state_file import read_state, write_audits
+from agent.core.delivery.errors import OutboxError
+from agent.reporting.reporter import Reported
+from agent.state.file import read_state, write_audits
 
 SIZE_BYTES = 512 * 1024
 BUDGET = 10.0

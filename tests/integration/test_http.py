@@ -12,7 +12,8 @@ import pytest
 import trustme
 from sysinvserver import DATE, Reply, SysinvServer, drip, hang, pour, send
 
-from agent.inventory.http import Deadline, HttpClient, HttpError, HttpFailure, Transport, printable, safe_url
+from agent.http.client import HttpClient
+from agent.http.messages import Deadline, HttpError, HttpFailure, Transport, printable, safe_url
 
 PATH = "/v1/x"
 ROOT = Path(__file__).parent.parent.parent

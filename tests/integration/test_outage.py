@@ -12,11 +12,12 @@ from reports import START, FakeClock, make_document, make_keeper
 from reportserver import ReportServer, hang_up
 
 from agent.core.report import AuditDocument
-from agent.inventory.http import HttpClient, Transport
+from agent.http.client import HttpClient
+from agent.http.messages import Transport
 from agent.inventory.reports import ReportSender
-from agent.outbox_files import FILE_NAME
-from agent.reporting import Reporter
-from agent.reporting_deliverer import Deliverer
+from agent.outbox.files import FILE_NAME
+from agent.reporting.deliverer import Deliverer
+from agent.reporting.reporter import Reporter
 
 AUDITS = 10_000
 MAX_BYTES = 2**20

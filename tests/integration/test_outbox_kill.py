@@ -17,8 +17,8 @@ from reportserver import ReportServer, error, hang_up
 from sysinvserver import Reply, Request
 
 from agent.core.report import AuditDocument
-from agent.outbox_files import FILE_NAME
-from agent.state_file import read_state
+from agent.outbox.files import FILE_NAME
+from agent.state.file import read_state
 
 KILLS = 200
 SEED = int(os.environ.get("AGENT_TEST_KILL_SEED", "0")) or random.SystemRandom().randrange(1, 2**32)

@@ -12,7 +12,7 @@ import write_schemas
 from fakelvm import FakeLvm, Reply
 from jsonschema import Draft202012Validator
 
-from agent.core.preflight_document import PreflightDocument
+from agent.core.resize.document import PreflightDocument
 
 SIZES = """
 [[filesystem]]

@@ -10,10 +10,10 @@ from reportserver import ReportServer, error
 
 from agent.cli.wiring_reporting import report_once
 from agent.cli.wiring_status import read_status
-from agent.config import AgentSection, Settings
-from agent.reporting_settings import ReportSection
-from agent.state_directory import DeliveryLock
-from agent.state_file import read_state
+from agent.config.schema import AgentSection, Settings
+from agent.reporting.settings import ReportSection
+from agent.state.directory import DeliveryLock
+from agent.state.file import read_state
 
 
 def make_settings(directory: Path, url: str | None, token_file: Path | None = None) -> Settings:

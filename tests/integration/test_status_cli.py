@@ -12,11 +12,11 @@ from uuid import UUID
 import pytest
 from reports import AWAY, DELIVERED, NO_REPORTS, REFUSED, FakeClock, FakeSender, make_document, make_reporter
 
-from agent.core.delivery import Answer
-from agent.core.status import ProcessIdentity
+from agent.core.delivery.queue import Answer
+from agent.core.delivery.status import ProcessIdentity
 from agent.host.facts import read_boot_id
 from agent.host.liveness import identify_self, is_running
-from agent.state_file import FILE_NAME, read_state, write_audits
+from agent.state.file import FILE_NAME, read_state, write_audits
 
 NOW = datetime.now(UTC)
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="becomes nobody, which needs root")
@@ -29,7 +29,7 @@ arguments = sys.argv[1:]
 stdout = os.dup(1)
 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 run(["status", "--state-dir", "/nowhere"])  # loads what is loaded late: nobody may not read our interpreter
-import agent.outbox
+import agent.outbox.store
 os.dup2(stdout, 1)
 os.setgroups([])
 os.setgid(65534)

@@ -10,8 +10,8 @@ import pytest
 from lvm_lab import EXTENT, METADATA, audit, read_group, refusal, write_rows
 from scratch_lvm import MIB, ScratchLvm
 
-from agent.core.growth import growth_to
-from agent.core.room import Room, allocatable_room
+from agent.core.extents.growth import growth_to
+from agent.core.extents.room import Room, allocatable_room
 
 pytestmark = pytest.mark.lvm
 

@@ -9,7 +9,7 @@ import pytest
 from lvm_lab import METADATA, read_group
 from scratch_lvm import ScratchLvm
 
-from agent.core.space import Layout, layout_of, physical_extents
+from agent.core.extents.space import Layout, layout_of, physical_extents
 
 pytestmark = pytest.mark.lvm
 

@@ -11,11 +11,11 @@ from scratch_lvm import GIB, MIB, ScratchLvm
 from sysinvserver import SysinvServer
 from sysinvserver import bug_machine as sysinv_of_the_bug_machine
 
-from agent.core.ask import parse_asked
-from agent.core.busy import Activity
 from agent.core.capacity import preflight
 from agent.core.models import Phase, RecordedFilesystem, RecordedSizes, Source
-from agent.core.preflight_document import Code
+from agent.core.resize.ask import parse_asked
+from agent.core.resize.busy import Activity
+from agent.core.resize.document import Code
 
 pytestmark = pytest.mark.lvm
 

@@ -3,8 +3,8 @@
 import pytest
 from builders import make_bug_vg, record, recorded
 
-from agent.core.host_view import LayerScan
 from agent.core.judge import judge
+from agent.core.layers.view import LayerScan
 from agent.core.models import Reading, RecordedFilesystem, VolumeGroup
 from agent.core.report import LayerSection
 

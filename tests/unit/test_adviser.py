@@ -9,12 +9,12 @@ from builders import NOW, make_bug_vg, record, recorded
 
 from agent.cli.layers_text import describe_layers
 from agent.cli.preflight_text import describe_preflight
-from agent.core.ask import parse_asked
 from agent.core.errors import InventoryError, LvmError, VolumeGroupAbsent
-from agent.core.host_view import LayerScan
+from agent.core.layers.view import LayerScan
 from agent.core.models import DrbdState, Reading, ReadMode, RecordedSizes, Source, VolumeGroup
-from agent.core.preflight_document import PreflightDocument
 from agent.core.report import LayerSection, LogicalVolumeSection, LvRole
+from agent.core.resize.ask import parse_asked
+from agent.core.resize.document import PreflightDocument
 from agent.core.units import GIB
 from agent.preflight import Adviser, Question
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.core.ask import parse_asked, suggest_names
-from agent.core.preflight_document import Code
+from agent.core.resize.ask import parse_asked, suggest_names
+from agent.core.resize.document import Code
 from agent.core.units import GIB, MIB
 
 

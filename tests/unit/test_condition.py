@@ -4,9 +4,15 @@ import msgspec
 import pytest
 from fakelvm import DATA
 
-from agent.core.condition import find_damage, find_reading_notes, find_warnings, harmless, meaningful_lines
+from agent.core.lvm.condition import (
+    find_damage,
+    find_reading_notes,
+    find_warnings,
+    harmless,
+    meaningful_lines,
+)
+from agent.core.lvm.parse import parse_volume_group
 from agent.core.models import ReadMode, Severity, VolumeGroup
-from agent.core.parse import parse_volume_group
 
 
 def load(case: str, name: str) -> VolumeGroup:

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent.config import Settings, list_keys
-from agent.config_load import Loaded, Origin, load
-from agent.config_show import show
+from agent.config.load import Loaded, Origin, load
+from agent.config.schema import Settings, list_keys
+from agent.config.show import show
 from agent.core.errors import ConfigError, ExitCode
 
 

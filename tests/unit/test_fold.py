@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from reports import START, make_document
 
-from agent.core.fold import extend_repeats, state_key
+from agent.core.delivery.fold import extend_repeats, state_key
 from agent.core.models import DrbdState, Finding, ReadMode, Severity
 from agent.core.report import (
     AuditDocument,

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from builders import make_lv, make_vg
 
-from agent.core.host_view import Usage
+from agent.core.layers.view import Usage
 from agent.core.models import VolumeGroup
 from agent.core.units import MIB
 from agent.host.layers import LayerScanner

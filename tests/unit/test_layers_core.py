@@ -7,13 +7,13 @@ import msgspec
 import pytest
 from builders import make_lv, make_vg
 
-from agent.core.drbd import metadata_bytes, parse_drbdsetup_json, parse_proc_drbd, parse_version
-from agent.core.host_view import BlockDevice, HostView, Probe, Usage, make_probe
-from agent.core.layer_findings import find_layer_problems
-from agent.core.layers import Layer, LayerKind, Stack, can_probe, describe, find_stacks
+from agent.core.layers.drbd import metadata_bytes, parse_drbdsetup_json, parse_proc_drbd, parse_version
+from agent.core.layers.findings import find_layer_problems
+from agent.core.layers.mounts import Mount, parse_mountinfo
+from agent.core.layers.stacks import Layer, LayerKind, Stack, can_probe, describe, find_stacks
+from agent.core.layers.superblock import Superblock
+from agent.core.layers.view import BlockDevice, HostView, Probe, Usage, make_probe
 from agent.core.models import DrbdState, Finding, LogicalVolume, VolumeGroup
-from agent.core.mounts import Mount, parse_mountinfo
-from agent.core.superblock import Superblock
 from agent.core.units import GIB, KIB, MIB
 
 DATA = Path(__file__).parent.parent / "data"

@@ -12,22 +12,22 @@ AGENT = Path(__file__).parent.parent.parent / "agent"
 ALLOWED = {
     "agent.core": ("agent.core",),
     "agent.host": ("agent.core", "agent.host"),
-    "agent.inventory": ("agent.core", "agent.inventory"),
-    "agent.outbox": ("agent.core", "agent.outbox", "agent.state_directory"),
-    "agent.state": ("agent.core", "agent.state", "agent.outbox_files"),
-    "agent.reporting": ("agent.core", "agent.reporting", "agent.delivering"),
-    "agent.delivering": ("agent.core", "agent.reporting_ports"),
+    "agent.http": ("agent.core", "agent.http"),
+    "agent.inventory": ("agent.core", "agent.http", "agent.inventory"),
+    "agent.state": ("agent.core", "agent.state"),
+    "agent.outbox": ("agent.core", "agent.state", "agent.outbox"),
+    "agent.reporting": ("agent.core", "agent.reporting"),
     "agent.audit": ("agent.core", "agent.inventory.Inventory"),
     "agent.preflight": ("agent.core", "agent.audit", "agent.inventory.Inventory"),
     "agent.daemon": ("agent.core", "agent.daemon"),
     "agent.config": (
         "agent.core",
         "agent.config",
-        "agent.daemon_settings",
+        "agent.daemon.settings",
         "agent.inventory.settings",
-        "agent.reporting_settings",
+        "agent.reporting.settings",
     ),
-    "agent.log": ("agent.config",),
+    "agent.log": ("agent.config.schema",),
     "agent.__main__": ("agent.cli",),
     "agent.cli": ("agent",),
 }
@@ -35,6 +35,7 @@ ALLOWED = {
 
 WIRED_ONLY_BY = {
     "agent.host": "agent.cli.wiring",
+    "agent.http": "agent.cli.wiring",
     "agent.inventory": "agent.cli.wiring",
     "agent.outbox": "agent.cli.wiring",
 }
@@ -46,11 +47,12 @@ OUTSIDE = {
     "psutil": ("agent.host",),
     "pyudev": ("agent.host",),
     "apscheduler": ("agent.host",),
-    "requests": ("agent.inventory",),
+    "requests": ("agent.http",),
+    "urllib3": ("agent.http",),
     "keystoneauth1": ("agent.inventory",),
     "subprocess": ("agent.host",),
     "sqlite3": ("agent.outbox",),
-    "tomllib": ("agent.inventory.file", "agent.config_load"),
+    "tomllib": ("agent.inventory.file", "agent.config.load"),
 }
 """Each package from outside is touched by one room only."""
 

@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from agent import log
-from agent.config import LogFormat, LogLevel, LogSection
+from agent.config.schema import LogFormat, LogLevel, LogSection
 
 
 class Terminal(io.StringIO):

@@ -15,9 +15,10 @@ from reports import START, FakeClock, make_document
 from reportserver import ReportServer, document_of
 from sysinvserver import Request
 
-from agent.core.delivery import Outcome, QueuedReport
+from agent.core.delivery.queue import Outcome, QueuedReport
 from agent.core.report import Repeats
-from agent.inventory.http import HttpClient, Transport
+from agent.http.client import HttpClient
+from agent.http.messages import Transport
 from agent.inventory.reports import ReportSender
 
 ROOT = Path(__file__).parent.parent.parent

@@ -12,19 +12,19 @@ import msgspec
 import pytest
 from reports import OUTBOX_ID, START, FakeClock, decode, make_document, make_keeper
 
-from agent.core.delivery import WAITING, Outcome, QueuedReport, QueueState
-from agent.core.outbox_errors import (
+from agent.core.delivery.errors import (
     OutboxBusy,
     OutboxDamaged,
     OutboxError,
     OutboxForeign,
     OutboxNewer,
 )
+from agent.core.delivery.queue import WAITING, Outcome, QueuedReport, QueueState
+from agent.core.delivery.retry import Wait
 from agent.core.report import Repeats
-from agent.core.retry import Wait
-from agent.outbox import Outbox
-from agent.outbox_files import FILE_NAME
-from agent.state_directory import DeliveryLock, state_lock
+from agent.outbox.files import FILE_NAME
+from agent.outbox.store import Outbox
+from agent.state.directory import DeliveryLock, state_lock
 
 NOTHING = QueueState()
 CLOCK = FakeClock()

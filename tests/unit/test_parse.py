@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from fakelvm import DATA
 
-from agent.core.lvmjson import ReportError
-from agent.core.models import Area, LogicalVolume, PhysicalVolume, Segment, VolumeGroup
-from agent.core.parse import (
+from agent.core.extents.space import physical_extents
+from agent.core.lvm.decode import ReportError
+from agent.core.lvm.parse import (
     VisibleGroup,
     are_same_revision,
     join,
@@ -18,7 +18,7 @@ from agent.core.parse import (
     parse_visible_groups,
     parse_volume_group,
 )
-from agent.core.space import physical_extents
+from agent.core.models import Area, LogicalVolume, PhysicalVolume, Segment, VolumeGroup
 
 Json = dict[str, Any]
 

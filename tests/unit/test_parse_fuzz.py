@@ -13,9 +13,9 @@ from fakelvm import DATA
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.core.lvmjson import ReportError
+from agent.core.lvm.decode import ReportError
+from agent.core.lvm.parse import parse_vgs, parse_visible_groups, parse_volume_group
 from agent.core.models import VolumeGroup
-from agent.core.parse import parse_vgs, parse_visible_groups, parse_volume_group
 
 CASES = {
     "bug-healthy": "cgts-vg",

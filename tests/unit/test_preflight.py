@@ -7,13 +7,13 @@ import msgspec
 import pytest
 from builders import NOW, make_bug_vg, make_lv, make_pv, make_vg, record, recorded
 
-from agent.core.ask import Asked, parse_asked
-from agent.core.busy import Activity
 from agent.core.capacity import preflight
 from agent.core.errors import ExitCode
 from agent.core.models import DrbdState, Phase, RecordedFilesystem, RecordedSizes, Source, VolumeGroup
-from agent.core.preflight_document import Answer, Change, Code, Reason
 from agent.core.report import CapacitySection, FirstFailure
+from agent.core.resize.ask import Asked, parse_asked
+from agent.core.resize.busy import Activity
+from agent.core.resize.document import Answer, Change, Code, Reason
 from agent.core.units import GIB
 
 HOST, CONTROLLER = Source.HOST_FS, Source.CONTROLLER_FS

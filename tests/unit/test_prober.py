@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.host_view import make_probe
-from agent.core.layers import filesystem_bytes
-from agent.core.superblock import HEAD_BYTES
+from agent.core.layers.stacks import filesystem_bytes
+from agent.core.layers.superblock import HEAD_BYTES
+from agent.core.layers.view import make_probe
 from agent.host.probe_child import serve
 from agent.host.probe_process import Helper, start_helper
 from agent.host.prober import MAX_ABANDONED, ProbeError, ProbeHungError, Prober

@@ -21,11 +21,11 @@ from reports import (
     make_reporter,
 )
 
-from agent.core.delivery import Answer, Outcome
+from agent.core.delivery.queue import Answer, Outcome
 from agent.core.report import AuditDocument
-from agent.outbox_files import FILE_NAME
-from agent.reporting import Reported, Reporter
-from agent.state_directory import DeliveryLock
+from agent.outbox.files import FILE_NAME
+from agent.reporting.reporter import Reported, Reporter
+from agent.state.directory import DeliveryLock
 
 BUDGET = 10.0
 

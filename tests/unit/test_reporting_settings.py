@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.reporting_settings import find_url_problems
+from agent.reporting.settings import find_url_problems
 
 NO_HOST = "must be an http or https URL with a host"
 

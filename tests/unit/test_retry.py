@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from reports import AWAY, DELIVERED, NO_REPORTS, REFUSED, SEEN_BEFORE, UNKNOWN_HOST
 
-from agent.core import queue_state
-from agent.core.delivery import Answer, Outcome, QueueState
-from agent.core.retry import Moment, Wait, backoff_seconds, parse_retry_after, seconds_between
+from agent.core.delivery import state as queue_state
+from agent.core.delivery.queue import Answer, Outcome, QueueState
+from agent.core.delivery.retry import Moment, Wait, backoff_seconds, parse_retry_after, seconds_between
 
 NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
 

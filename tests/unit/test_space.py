@@ -6,15 +6,15 @@ from builders import make_bug_vg, make_lv, make_pv, make_vg
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.core.models import LogicalVolume
-from agent.core.room import Room, allocatable_room
-from agent.core.space import (
+from agent.core.extents.room import Room, allocatable_room
+from agent.core.extents.space import (
     LINEAR,
     Layout,
     layout_of,
     needed_extents,
     physical_extents,
 )
+from agent.core.models import LogicalVolume
 
 
 def raid1(name: str, extents: int) -> list[LogicalVolume]:

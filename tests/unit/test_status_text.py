@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from agent.cli.status_text import describe_status
-from agent.core.delivery import SetAsideReport
+from agent.core.delivery.queue import SetAsideReport
+from agent.core.delivery.status import AuditSummary, DaemonStatus, DeliveryStatus, StatusDocument, update
 from agent.core.report import AuditVerdict, Trigger
-from agent.core.status import AuditSummary, DaemonStatus, DeliveryStatus, StatusDocument, update
 
 NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
 AUDIT = AuditSummary(

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agent.core.superblock import HEAD_BYTES, MAX_HEAD_BYTES, Superblock, SuperblockError, read_superblock
+from agent.core.layers.superblock import (
+    HEAD_BYTES,
+    MAX_HEAD_BYTES,
+    Superblock,
+    SuperblockError,
+    read_superblock,
+)
 from agent.core.units import GIB, KIB, MIB
 
 SBIN = "/usr/sbin:/sbin"

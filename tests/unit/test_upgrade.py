@@ -6,9 +6,9 @@ from builders import make_bug_vg, make_lv, make_pv, make_vg, record, recorded
 
 from agent.core.errors import ExitCode
 from agent.core.models import Phase
-from agent.core.preflight_document import Change, Code
 from agent.core.report import CapacitySection, FirstFailure
-from agent.core.upgrade import check_rebuild
+from agent.core.resize.document import Change, Code
+from agent.core.resize.upgrade import check_rebuild
 
 REPORT = (
     record("scratch", 16), record("backup", 25), record("kubelet", 10), record("docker", 40), record("platform", 10),

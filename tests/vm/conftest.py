@@ -49,6 +49,14 @@ def reason_not_to_run(config: pytest.Config) -> str | None:
     return config.stash[_REASON]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Outside, the first test waits for a whole guest; inside, each has its own limit."""
+    if not IN_GUEST:
+        for item in items:
+            if boot_of(item) is not None:
+                item.add_marker(pytest.mark.timeout(float(_TIMEOUT_SECONDS) + 200), append=False)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Outside: boot if need be, then repeat what the guest's pytest reported."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from agent.core.host_view import LayerScan
-from agent.core.superblock import HEAD_BYTES
+from agent.core.layers.superblock import HEAD_BYTES
+from agent.core.layers.view import LayerScan
 from agent.core.units import MIB
 from agent.host.layers import LayerScanner
 from agent.host.lvm import LvmReader

@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import vmhost as host
 import pytest
+import vmhost as host
 from vmhost import CONFIG, SIZES, STATE, UNIT, Receiver, run, show, wait_for
 
 from agent.core.report import AuditVerdict, FilesystemVerdict, Trigger
 
-pytestmark = [pytest.mark.vm(boot="service"), pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.vm(boot="service"), pytest.mark.timeout(100)]
 
 ROOT = Path(__file__).parent.parent.parent
 EXTENT_MIB = 32

@@ -1,0 +1,1 @@
+"""The configuration: its keys, where values come from, how it is shown."""

@@ -1,0 +1,1 @@
+"""Reports on their way: queue, folding, retries, and what is said about them."""

@@ -1,0 +1,1 @@
+"""Extents: who occupies them, what a size needs, how they are handed out."""

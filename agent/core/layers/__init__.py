@@ -1,0 +1,1 @@
+"""What sits on LVs: DRBD, encryption, filesystems, and where a size got lost."""

@@ -1,0 +1,1 @@
+"""Understanding what vgs and lvs print: decoding, rows, volumes, conditions."""

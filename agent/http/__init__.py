@@ -1,0 +1,1 @@
+"""The HTTP edge: bounded exchanges, for the inventory and for reports."""

@@ -1,0 +1,1 @@
+"""The SQLite edge: reports wait here until the inventory has them."""

@@ -1,0 +1,1 @@
+"""What happens to the documents of an audit: stored, delivered, never lost silently."""

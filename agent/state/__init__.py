@@ -1,0 +1,1 @@
+"""The state directory: locks, and the file that `agent status` reads."""
