@@ -144,8 +144,8 @@ def init_script(layer: Path, channel: Path, shared: Sequence[Path]) -> str:
     for source, target in ((channel, CHANNEL), *((path, str(path)) for path in shared)):
         lines += [f"mkdir -p {shlex.quote(root + target)}", _mount("share", source, root + target)]
     systemd = "/lib/systemd/systemd --unit=vm-job.target --show-status=0 --log-level=warning"
-    # Moved, not only changed into: a process in a chroot gets no user namespace from the kernel.
-    lines.append(f"cd {root}; mount --move . /; exec chroot . {systemd}")
+    # Not chroot: the kernel gives a process in a chroot no user namespace.
+    lines.append(f"exec switch_root {root} {systemd}")
     return "\n".join(lines) + "\n"
 
 

@@ -38,6 +38,8 @@ _PROGRAMS = {
 _BOOT_SECONDS = 120.0
 _HALT_SECONDS = 30.0
 _POLL_SECONDS = 0.05
+_CONSOLE_LINES = 40
+"""A kernel's last words are long: what went wrong stands before them."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -186,7 +188,7 @@ def _await_status(guest: "subprocess.Popen[bytes]", work: Path, timeout_seconds:
 
 
 def _console_tail(work: Path) -> str:
-    lines = (work / "console").read_text(errors="replace").splitlines()[-15:]
+    lines = (work / "console").read_text(errors="replace").splitlines()[-_CONSOLE_LINES:]
     return "".join(f"\n  | {line}" for line in lines)
 
 

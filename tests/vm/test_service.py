@@ -32,7 +32,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def volume_group() -> None:
+def volume_group(receiver: Receiver) -> None:
     """The bug's disk: 179 GiB, of which the guest stores only what is written."""
     run("vgcreate", "-s", f"{EXTENT_MIB}m", "cgts-vg", "/dev/ubda")
     run("lvcreate", "-y", "-l", "64", "-n", "log-lv", "cgts-vg")
