@@ -7,17 +7,18 @@ is under way, never as an LV grown behind the inventory's back.  Not here: when 
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 import msgspec
 
-from agent.core import judge
 from agent.core.errors import AgentError, InventoryError, LvmError
-from agent.core.layers.view import LayerScan
 from agent.core.models import Reading, RecordedSizes, VolumeGroup
 from agent.core.report import AuditDocument, HostSection, Trigger
 from agent.inventory import Inventory
+
+if TYPE_CHECKING:
+    from agent.core.layers.view import LayerScan
 
 
 class VolumeGroupReader(Protocol):
@@ -35,7 +36,7 @@ class VolumeGroupReader(Protocol):
 class LayerReader(Protocol):
     """Looks at what sits on the LVs."""
 
-    def scan(self, volume_group: VolumeGroup) -> LayerScan:
+    def scan(self, volume_group: VolumeGroup) -> "LayerScan":
         """Everything that can be seen.  Never raises, never hangs."""
         ...
 
@@ -59,7 +60,7 @@ class _Sight(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime
     started_seconds: float
     reading: Reading | LvmError
-    scan: LayerScan | None
+    scan: "LayerScan | None"
 
 
 class Auditor:
@@ -121,6 +122,8 @@ class Auditor:
     def _compose(
         self, sight: _Sight, recorded: RecordedSizes | InventoryError | None, trigger: Trigger
     ) -> AuditDocument:
+        from agent.core import judge  # noqa: PLC0415 - start-up time: loaded while LVM is at work
+
         judgement = judge.judge(
             sight.name, sight.reading, recorded, grace_seconds=self._grace_seconds, scan=sight.scan
         )
@@ -138,6 +141,8 @@ def failed_document(
     error: AgentError, *, volume_group: str, host: HostSection, started_at: datetime, audit_id: UUID
 ) -> AuditDocument:
     """The document of an audit that could not even begin: everything unknown, and why."""
+    from agent.core import judge  # noqa: PLC0415 - as above
+
     judgement = judge.Judgement.of_failure(volume_group, error)
     return judgement.document(
         audit_id=audit_id,

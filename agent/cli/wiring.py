@@ -8,22 +8,26 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from time import monotonic
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
 from agent import __version__
 from agent.audit import Auditor, LayerReader
 from agent.config.load import Loaded, load
 from agent.config.schema import Settings
-from agent.core.models import DEFAULT_VOLUME_GROUP
+from agent.core.models import DEFAULT_VOLUME_GROUP, VolumeGroup
 from agent.core.report import HostSection
 from agent.host import facts
 from agent.host.lvm import LvmReader
 from agent.host.process import Runner
 from agent.inventory import Inventory
+
+if TYPE_CHECKING:
+    from agent.core.layers.view import LayerScan
 
 _ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -87,12 +91,7 @@ class Wiring:
 
     def make_layers(self, settings: Settings, parts: ExitStack) -> LayerReader:
         """What looks at the layers above the LVs; its helper process, if one is needed, ends with `parts`."""
-        from agent.host.layers import LayerScanner  # noqa: PLC0415 - start-up time
-        from agent.host.prober import Prober  # noqa: PLC0415
-
-        prober = Prober()
-        parts.callback(prober.close)
-        return LayerScanner(prober, nearly_full_percent=settings.audit.nearly_full_percent)
+        return _LateLayers(settings.audit.nearly_full_percent, parts)
 
     def _open_sysinv(self, settings: Settings, parts: ExitStack) -> Inventory:
         from agent.inventory.sysinv import open_sysinv  # noqa: PLC0415 - start-up time
@@ -115,7 +114,7 @@ class Wiring:
         Raises:
             KeyboardInterrupt: on leaving, when there was a signal.
         """
-        with Runner() as runner, _aborting(runner):
+        with Runner(meanwhile=_import_the_rest) as runner, _aborting(runner):
             yield LvmReader(runner, Path(settings.lvm.directory), settings.lvm.timeout_seconds)
 
     @contextmanager
@@ -132,6 +131,31 @@ class Wiring:
                 boot_id=facts.read_boot_id(),
                 grace_seconds=settings.audit.transition_grace_seconds,
             )
+
+
+class _LateLayers:
+    """The real scanner, made for the first scan: LVM is at work before its modules are loaded."""
+
+    def __init__(self, nearly_full_percent: float, parts: ExitStack) -> None:
+        self._nearly_full_percent = nearly_full_percent
+        self._parts = parts
+        self._scanner: LayerReader | None = None
+
+    def scan(self, volume_group: VolumeGroup) -> "LayerScan":
+        if self._scanner is None:
+            from agent.host.layers import LayerScanner  # noqa: PLC0415 - start-up time
+            from agent.host.prober import Prober  # noqa: PLC0415
+
+            prober = Prober()
+            self._parts.callback(prober.close)
+            self._scanner = LayerScanner(prober, nearly_full_percent=self._nearly_full_percent)
+        return self._scanner.scan(volume_group)
+
+
+def _import_the_rest() -> None:
+    """Import, while LVM is at work, what is needed when it has answered."""
+    for name in ("psutil", "agent.core.judge", "agent.host.layers", "agent.host.prober"):
+        import_module(name)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 import msgspec
@@ -100,3 +100,16 @@ def start(command: Command) -> Child:
         OSError: there is no such program, or it can't be run.
     """
     return _Process(command)
+
+
+@contextlib.contextmanager
+def interrupt_held() -> Iterator[None]:
+    """Let a Ctrl-C wait: between a child's start and its being remembered it would leave it behind.
+
+    The children inherit that, and nobody sends them SIGINT: they have sessions of their own.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

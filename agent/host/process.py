@@ -18,7 +18,7 @@ from typing import Final, Self
 import msgspec
 
 from agent.core.errors import LvmAborted, LvmMissing, LvmStuck
-from agent.host.child import Child, Command, start
+from agent.host.child import Child, Command, interrupt_held, start
 
 REPORT_MAX_BYTES: Final = 32 * 1024**2
 """1,000 LVs make half a megabyte: whatever prints this much is not reporting."""
@@ -112,11 +112,14 @@ class Runner:
         term_grace_seconds: float = 1.0,
         kill_grace_seconds: float = 2.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
+        """`meanwhile` is called while the children of each run are at work: they mostly wait."""
         self._start = start
         self._term_grace_seconds = term_grace_seconds
         self._kill_grace_seconds = kill_grace_seconds
         self._now = now
+        self._meanwhile = meanwhile
         self._unreaped: dict[int, tuple[Child, datetime]] = {}
         self._is_aborted = False
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -156,9 +159,10 @@ class Runner:
         self._require_none_stuck(subject)
         runs: list[_Run] = []
         try:
-            for command in commands:
-                child = self._started(command)
-                runs.append(_Run(child))
+            with interrupt_held():
+                for command in commands:
+                    runs.append(_Run(self._started(command)))  # noqa: PERF401 - each at once, for `_end`
+            self._meanwhile()
             self._watch(runs, timeout_seconds, subject)
         finally:
             self._end(runs)
