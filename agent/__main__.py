@@ -5,9 +5,13 @@ import sys
 
 def main() -> None:
     """Run the command line and exit with its status."""
-    from agent.cli.main import run  # noqa: PLC0415 - importing this module must cost nothing
+    try:
+        from agent.cli.main import run  # noqa: PLC0415 - importing this module must cost nothing
 
-    sys.exit(run(sys.argv[1:]))
+        status = run(sys.argv[1:])
+    except KeyboardInterrupt:  # while importing, or on the way out: there is nothing to explain
+        status = 130
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ with LVM.  Not here: the story (see `demo_steps`).
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from enum import StrEnum
@@ -15,16 +16,19 @@ from typing import TYPE_CHECKING, ClassVar
 from scratch_lvm import ScratchLvm
 
 from agent.core.models import ReadMode
+from agent.host.argv import build_environment, lvs_argv, version_argv, vgs_argv
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-from agent.host.argv import build_environment, lvs_argv, version_argv, vgs_argv
 
+# A shell in between: a #! line can name no interpreter with a space in its path.
 _PROGRAM = """\
-#!{python} -I
+#!/bin/sh
+exec {python} -I {script} {program} "$@"
+"""
+_SCRIPT = """\
 import json, os, pathlib, sys
-program = os.path.basename(sys.argv[0])
-words = sys.argv[1:]
+program, *words = sys.argv[1:]
 data = pathlib.Path({data!r})
 if program == "lvm" and words == ["version"]:
     print((data / "version.txt").read_text(), end="")
@@ -68,10 +72,12 @@ class Replay:
     def become(self, moment: Moment) -> None:
         """Go on to that moment: from now on the programs print what was captured then."""
         self._moment = moment
-        text = _PROGRAM.format(python=sys.executable, data=str(self.DATA / moment), group=self._group)
+        script = self.directory / "replay" / "replay.py"
+        script.write_text(_SCRIPT.format(data=str(self.DATA / moment), group=self._group))
+        python, quoted = shlex.quote(sys.executable), shlex.quote(str(script))
         for program in ("vgs", "lvs", "lvm"):
             file = self.directory / "replay" / program
-            file.write_text(text)
+            file.write_text(_PROGRAM.format(python=python, script=quoted, program=program))
             file.chmod(0o755)
 
     def extend(self, lv_name: str, gib: int) -> tuple[int, str]:

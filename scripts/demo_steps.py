@@ -112,15 +112,15 @@ def _show(machine: Machine) -> None:
     machine.become(Moment.HEALTHY)
     _audit(machine, "healthy.toml", expected=0)
 
-    _title("2. dockerdistribution was grown to 32 GiB; docker is recorded with 40 GiB.")
-    _say("The inventory took the record for done. This is what LVM says to it:")
+    _title("2. dockerdistribution was grown to 32 GiB; then docker was to grow from 30 to 40 GiB.")
+    _say("The inventory accepted that and records 40 GiB. This is what LVM says to it:")
     machine.become(Moment.BEFORE_UPGRADE)
     _extend(machine, "docker-lv", 40)
 
     _title("3. Nobody saw that message. The audit shows it before the next upgrade does.")
     _audit(machine, "grown.toml", expected=7)
 
-    _title("4. After a reinstall: docker got its 40 GiB, backup was made with 1 of 25.")
+    _title("4. After a reinstall: docker got its 40 GiB, backup only 1 of its 25.")
     machine.become(Moment.AFTER_REINSTALL)
     _audit(machine, "grown.toml", expected=7)
     _say("LVM's own numbers are the same:")

@@ -7,27 +7,41 @@ readonly VENV=.venv
 say() { printf '%s: %s\n' "${0##*/}" "$*"; }
 die() { say "$*" >&2; exit 1; }
 
-# Debian packages without which nothing works; as root they are installed, otherwise named.
+# pip ends as if it had failed; what to say about that is not what happened.
+trap 'say interrupted >&2; exit 130' INT
+
+# install_packages EXTRAS: the Debian packages without which nothing works ("" = no others, "dev" adds what the
+# checks can do without); as root they are installed, otherwise named.
 install_packages() {
-    local missing=()
+    local extras=$1 missing=() wanted=()
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
     PATH=/usr/sbin:$PATH command -v lvm >/dev/null || missing+=(lvm2)
     PATH=/usr/sbin:/sbin:$PATH command -v losetup >/dev/null || missing+=(mount)
-    ((${#missing[@]})) || return 0
+    if [[ $extras == dev ]]; then
+        command -v shellcheck >/dev/null || wanted+=(shellcheck)
+        PATH=/usr/sbin:/sbin:$PATH command -v mkfs.xfs >/dev/null || wanted+=(xfsprogs)
+    fi
+    local packages=("${missing[@]}" "${wanted[@]}")
+    ((${#packages[@]})) || return 0
     if ((EUID != 0)); then
-        say "not root, so not installed: ${missing[*]}"
+        say "not root, so not installed: ${packages[*]}"
     elif ! command -v apt-get >/dev/null; then
-        say "no apt-get here, please install: ${missing[*]}"
+        say "no apt-get here, please install: ${packages[*]}"
     else
-        say "installing Debian packages: ${missing[*]}"
-        if ! { apt_get update && apt_get install --no-install-recommends "${missing[@]}"; }; then
-            die "apt-get could not install ${missing[*]}"
-        fi
+        say "installing Debian packages: ${packages[*]}"
+        apt_get update && apt_get install "${packages[@]}" && return 0
+        ((${#missing[@]} == 0)) || die "apt-get could not install ${missing[*]}"
+        say "going on without: ${wanted[*]}"
     fi
 }
 
+# Silent when all is well: what Debian's tools say on stderr then (no apt-utils, no terminal) is no news here.
 apt_get() {
-    DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=120 "$@" >/dev/null
+    local told
+    told=$(DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
+        -o DPkg::Lock::Timeout=120 "$@" 2>&1) && return 0
+    printf '%s\n' "$told" >&2
+    return 1
 }
 
 # prepare_venv EXTRAS: .venv with the package (editable) and these extras ("" = none, "dev" includes that).
@@ -40,8 +54,8 @@ prepare_venv() {
     if [[ -x $VENV/bin/python ]]; then
         [[ $stamp == "$(cat "$VENV/made-$extras" "$VENV/made-dev" 2>/dev/null | head -n 1)" ]] && return 0
     fi
-    say "installing the agent and its Python packages into $VENV${extras:+ (with $extras)}"
-    python3 -m venv --clear "$VENV" || die "python3 -m venv failed: apt-get install python3-venv"
+    say "installing the agent and its Python packages into $VENV${extras:+ (with $extras)}: about half a minute"
+    python3 -m venv --clear "$VENV" || die "python3 -m venv could not make $VENV (see above)"
     "$VENV/bin/python" -m pip --quiet --disable-pip-version-check --no-input \
         install --editable ".${extras:+[$extras]}" ||
         die "pip could not install the packages: is a package index reachable?"

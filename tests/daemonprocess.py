@@ -55,8 +55,12 @@ class RunningDaemon:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.process is not None and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+            self.process.terminate()  # it ends its children; nobody does after a SIGKILL
+            try:
+                self.process.wait(PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
         self._notify.close()
         self.server.__exit__(kind, error, trace)
 

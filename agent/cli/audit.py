@@ -5,13 +5,13 @@ Not here: auditing (`agent.audit`), drawing (`table`), the answer when nothing c
 
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli import options, output
-from agent.cli.failure import asks_for_json, print_failure
-from agent.core.errors import AgentError, UsageError
+from agent.cli.failure import asks_for_json, print_failure, told_in_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,13 +26,8 @@ class AuditCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse; a mistake in a command line that asks for JSON is also told in JSON."""
-        given = list(args)
-        try:
+        with told_in_json(partial(print_failure, ctx.obj), is_wanted=asks_for_json(args)):
             return super().parse_args(ctx, args)
-        except click.UsageError as error:
-            if asks_for_json(given):
-                print_failure(ctx.obj, UsageError(subject="command line", detail=error.format_message()))
-            raise
 
 
 @click.command(
@@ -81,30 +76,17 @@ def audit(
         log_level=log_level,
     )
     is_json = output_format == "json"
-    try:
+    tell = partial(print_failure, ctx.obj, volume_groups=volume_groups)
+    with told_in_json(tell, is_wanted=is_json):
         _require_once(ctx, is_given=once)
         documents, status = _audit(ctx, flags, config_path, is_reported=not no_report)
         _print(documents, is_json=is_json, with_layers=layers)
-    except output.OutputFailed:
-        raise
-    except Exception as error:
-        if is_json:
-            print_failure(ctx.obj, _to_agent_error(error), volume_groups)
-        raise
     return status
 
 
 def _require_once(ctx: click.Context, *, is_given: bool) -> None:
     if not is_given:
         raise click.UsageError("--once is missing: the daemon that repeats audits is `agent run`", ctx)
-
-
-def _to_agent_error(error: Exception) -> AgentError:
-    if isinstance(error, AgentError):
-        return error
-    if isinstance(error, click.UsageError):
-        return UsageError(subject="command line", detail=error.format_message())
-    return AgentError(subject="agent", detail=f"a bug, please report it: {error!r:.200}")
 
 
 def _audit(
@@ -152,9 +134,7 @@ def _log(loaded: "Loaded", documents: "Sequence[AuditDocument]") -> None:
             trigger=document.trigger.value,
             vg=document.volume_group_name,
             verdict=document.verdict.value,
-            drift_count=None
-            if document.capacity is None
-            else sum(filesystem.verdict.is_drift for filesystem in document.filesystems or ()),
+            drift_count=document.drift_count,
             free_extents=None if document.volume_group is None else document.volume_group.free_extents,
             lv_count=None if document.volume_group is None else document.volume_group.lv_count,
             finding_count=len(document.findings),

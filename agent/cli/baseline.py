@@ -29,7 +29,13 @@ _FILE_MODE = 0o644
     ),
 )
 @click.option(
-    "-o", "--output", "path", metavar="FILE", default="-", help="File to write; - is stdout.  [default: -]"
+    "-o",
+    "--output",
+    "path",
+    metavar="FILE",
+    default="-",
+    callback=options.check_path,
+    help="File to write; - is stdout.  [default: -]",
 )
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @options.config_option
@@ -53,8 +59,10 @@ def baseline(
     from agent.core.baseline import write_baseline  # noqa: PLC0415
 
     wiring: Wiring = ctx.obj or parts.Wiring()
-    if path != "-" and not force:
-        _require_absent(path)
+    if path != "-":
+        _require_regular(path)
+        if not force:
+            _require_absent(path)
     flags = options.to_flags(volume_groups=volume_groups, lvm_dir=lvm_dir)
     settings = wiring.load(config_path, flags).settings
     taken_at = wiring.clock.now()
@@ -65,6 +73,14 @@ def baseline(
         output.write_result(text)
     else:
         _write_file(path, text, is_forced=force)
+
+
+def _require_regular(path: str) -> None:
+    """Refuse what is no file: a rename would put one in the place of /dev/null or of a named pipe."""
+    if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113 - start-up time
+        shown = to_visible(path)
+        detail = f"{shown} is no regular file; without -o the sizes go to stdout"
+        raise UsageError(subject=shown, detail=detail)
 
 
 def _require_absent(path: str) -> None:

@@ -1,14 +1,17 @@
-"""The JSON answer of an audit that could not even begin: everything unknown, and why.
+"""Failures told in JSON too, to a command line that asks for it; and an audit's answer when it never began.
 
-Not here: the failures that an audit itself reports (`agent.core.judge`).
+Not here: the failures that an audit itself reports (`agent.core.judge`), exit statuses (`main`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import click
+
 from agent.cli import output
-from agent.core.errors import AgentError
+from agent.core.errors import AgentError, UsageError
 from agent.core.models import DEFAULT_VOLUME_GROUP
 
 if TYPE_CHECKING:
@@ -18,6 +21,27 @@ if TYPE_CHECKING:
 def asks_for_json(args: Sequence[str]) -> bool:
     """Whether a command line that could not be parsed wants its answer in JSON."""
     return "--format=json" in args or ("--format", "json") in pairwise(args)
+
+
+@contextmanager
+def told_in_json(tell: Callable[[AgentError], None], *, is_wanted: bool) -> Iterator[None]:
+    """While the block runs a failure is given to `tell`, if that is wanted, and in any case raised on."""
+    try:
+        yield
+    except (output.OutputFailed, click.exceptions.Exit, click.Abort):
+        raise  # a document on top would not arrive, or nothing failed
+    except Exception as error:
+        if is_wanted:
+            tell(_to_agent_error(error))
+        raise
+
+
+def _to_agent_error(error: Exception) -> AgentError:
+    if isinstance(error, AgentError):
+        return error
+    if isinstance(error, click.UsageError):
+        return UsageError(subject="command line", detail=error.format_message())
+    return AgentError(subject="agent", detail=f"a bug, please report it: {error!r:.200}")
 
 
 def print_failure(wiring: "Wiring | None", error: AgentError, volume_groups: Sequence[str] = ()) -> None:

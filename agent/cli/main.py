@@ -36,7 +36,7 @@ class LazyGroup(click.Group):
         """All names."""
         return sorted(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
         """The command of that name."""
         if cmd_name not in _COMMANDS:
             return None
@@ -93,6 +93,8 @@ def run(argv: Sequence[str], wiring: "Wiring | None" = None) -> int:
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence
         return _explain(error)
+    except SystemExit:  # click's answer when the reader of a help text has gone
+        return output.BROKEN_PIPE_STATUS
     return int(status or ExitCode.OK)
 
 

@@ -63,13 +63,26 @@ def _check_inventory(_ctx: click.Context, _param: click.Parameter, spec: str | N
     raise click.BadParameter(msg)
 
 
-def _absolute(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
+def check_path(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
+    """Refuse "", which a script's unset variable leaves: it would mean the current directory."""
+    if path == "":
+        msg = "the path is empty"
+        raise click.BadParameter(msg)
+    return path
+
+
+def _absolute(ctx: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
     """Flags are relative to where they are typed; the configuration knows only absolute paths."""
-    return None if path is None else os.path.abspath(path)  # noqa: PTH100 - pathlib costs start-up time
+    checked = check_path(ctx, parameter, path)
+    return None if checked is None else os.path.abspath(checked)  # noqa: PTH100 - pathlib costs start-up time
 
 
 config_option = click.option(
-    "--config", "config_path", metavar="PATH", help="Configuration file instead of the default one."
+    "--config",
+    "config_path",
+    metavar="PATH",
+    callback=check_path,
+    help="Configuration file instead of the default one.",
 )
 vg_option = click.option(
     "--vg",

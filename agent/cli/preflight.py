@@ -6,14 +6,15 @@ Not here: the answer (`agent.preflight`), its words (`preflight_text`).
 import os
 import shutil
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from agent.cli import options, output
-from agent.cli.failure import asks_for_json
-from agent.core.errors import AgentError, UsageError
+from agent.cli.failure import asks_for_json, told_in_json
+from agent.core.errors import AgentError
 from agent.core.models import DEFAULT_VOLUME_GROUP
 
 if TYPE_CHECKING:
@@ -45,13 +46,8 @@ class PreflightCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse; a mistake in a command line that asks for JSON is also told in JSON."""
-        given = list(args)
-        try:
+        with told_in_json(_print_refusal, is_wanted=asks_for_json(args)):
             return super().parse_args(ctx, args)
-        except click.UsageError as error:
-            if asks_for_json(given):
-                _print_refusal(UsageError(subject="command line", detail=error.format_message()))
-            raise
 
 
 @click.command(
@@ -100,12 +96,9 @@ def preflight(
         log_level=log_level,
     )
     is_json = output_format == "json"
-    try:
+    tell = partial(_print_refusal, groups=volume_groups, is_rebuild=all_recorded)
+    with told_in_json(tell, is_wanted=is_json):
         document = _ask(ctx, sizes, config_path, flags, is_rebuild=all_recorded)
-    except Exception as error:
-        if is_json:
-            _print_refusal(_to_agent_error(error), volume_groups, is_rebuild=all_recorded)
-        raise
     return _print(document, is_json=is_json, with_ledger=explain)
 
 
@@ -174,14 +167,6 @@ def _print(document: "PreflightDocument", *, is_json: bool, with_ledger: bool) -
             )
         )
     return exit_code_of(document.reasons)
-
-
-def _to_agent_error(error: Exception) -> AgentError:
-    if isinstance(error, AgentError):
-        return error
-    if isinstance(error, click.UsageError):
-        return UsageError(subject="command line", detail=error.format_message())
-    return AgentError(subject="agent", detail=f"a bug, please report it: {error!r:.200}")
 
 
 def _print_refusal(error: AgentError, groups: tuple[str, ...] = (), *, is_rebuild: bool = False) -> None:

@@ -60,28 +60,25 @@ def _run(wiring: "Wiring", config_path: str | None, flags: options.Flags) -> Non
     from agent.cli.wiring_daemon import DaemonWiring  # noqa: PLC0415
     from agent.daemon.life import EndedByForce, signals_posted  # noqa: PLC0415
     from agent.daemon.worker import Worker  # noqa: PLC0415
-    from agent.host.notify import Notifier  # noqa: PLC0415
     from agent.log import get_logger  # noqa: PLC0415
 
     parts = DaemonWiring(wiring, config_path=config_path, flags=flags)
-    notifier = Notifier.from_environment(os.environ, os.getpid())
-    with parts.runner, signals_posted(parts.mailbox, parts.runner.abort):
-        settings = parts.load_settings()
-        _configure_log(settings)
-        log = get_logger()
-        _warn_of_short_watchdog(settings, notifier.watchdog_seconds)
-        log.info("service.started", version=__version__, pid=os.getpid())
-        worker = Worker(
-            load=lambda beat: parts.make_plan(_reconfigure_log(parts.load_settings()), beat),
-            inbox=parts.mailbox,
-            clock=wiring.clock,
-            notifier=notifier,
-        )
-        try:
+    try:
+        with parts.runner, signals_posted(parts.mailbox, parts.runner.abort):
+            settings = parts.load_settings()
+            _configure_log(settings)
+            _warn_of_short_watchdog(settings, parts.notifier.watchdog_seconds)
+            get_logger().info("service.started", version=__version__, pid=os.getpid())
+            worker = Worker(
+                load=lambda beat: parts.make_plan(_reconfigure_log(parts.load_settings()), beat),
+                inbox=parts.mailbox,
+                clock=wiring.clock,
+                notifier=parts.notifier,
+            )
             reason = worker.run()
-        except EndedByForce:
-            reason = "what was going on did not end in time"
-        log.info("service.stopped", reason=reason)
+    except EndedByForce:
+        reason = "what was going on did not end in time"
+    get_logger().info("service.stopped", reason=reason)
 
 
 def _import_structlog_lean() -> None:

@@ -40,12 +40,13 @@ def _describe_fit(capacity: CapacitySection) -> str:
             f"the recorded sizes fit: {capacity.needed_extents} of {capacity.available_extents} "
             "free extents needed"
         )
-    short = failure.needed_extents - failure.available_extents
+    short_extents = failure.needed_extents - failure.available_extents
     text = (
         f"the recorded sizes do not fit: {to_visible(failure.logical_volume)} would fail: "
-        f"{failure.needed_extents} extents needed, {failure.available_extents} available; {short} short"
+        f"{failure.needed_extents} extents needed, {failure.available_extents} available; "
+        f"{short_extents} short"
     )
-    if capacity.shortfall_extents not in {0, short}:
+    if capacity.shortfall_extents not in {0, short_extents}:
         text += f" (all growth together: {capacity.shortfall_extents} short)"
     return text
 

@@ -1,4 +1,4 @@
-"""Puts the parts together: the only module that knows which class stands behind which port.
+"""Puts the parts together: only here and in `wiring_…` is it known which class stands behind which port.
 
 Not here: any decision about audits.
 """
@@ -19,6 +19,7 @@ from agent import __version__
 from agent.audit import Auditor, LayerReader
 from agent.config.load import Loaded, load
 from agent.config.schema import Settings
+from agent.core.errors import LvmError
 from agent.core.models import DEFAULT_VOLUME_GROUP, VolumeGroup
 from agent.core.report import HostSection
 from agent.host import facts
@@ -175,6 +176,9 @@ def _aborting(runner: Runner) -> Iterator[None]:
             signal.signal(number, handle)
     try:
         yield
+    except LvmError:
+        if not signals:
+            raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -4,6 +4,7 @@ Not here: any decision about audits; the life of the process (`run`).
 """
 
 import contextlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,6 +22,7 @@ from agent.daemon.ports import Plan
 from agent.host import facts
 from agent.host.liveness import identify_self
 from agent.host.lvm import LvmReader
+from agent.host.notify import Notifier
 from agent.host.process import Runner
 from agent.host.scheduler import Schedule
 from agent.host.udev import Watcher
@@ -39,12 +41,13 @@ _OVERDUE_SECONDS: Final = 30.0
 
 
 class DaemonWiring:
-    """Makes plans; what must outlive a reload is made once: the mailbox and the runner of LVM programs."""
+    """Makes plans; what must outlive a reload is made once: mailbox, notifier, the runner of LVM programs."""
 
     def __init__(self, wiring: "Wiring", *, config_path: str | None, flags: dict[str, object]) -> None:
         self.wiring = wiring
         self.mailbox = Mailbox()
         self.runner = Runner()
+        self.notifier = Notifier.from_environment(os.environ, os.getpid())
         self._config_path = config_path
         self._flags = flags
         self._boot_id = facts.read_boot_id()

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
+from agent import __version__
+
 if TYPE_CHECKING:
     from agent.config.schema import Settings
     from agent.core.report import AuditDocument
-    from agent.http.client import HttpClient
     from agent.reporting.deliverer import Deliverer
     from agent.reporting.reporter import Reporter
     from agent.reporting.settings import ReportSection
@@ -33,6 +34,8 @@ class Reporting(NamedTuple):
 def open_reporting(report: "ReportSection", directory: Path, *, boot_id: str | None) -> Iterator[Reporting]:
     """The parts for `[report]`, whose url must be set; closed at the end, the outbox keeps what it holds."""
     from agent.host.clock import HostClock  # noqa: PLC0415
+    from agent.http.client import HttpClient  # noqa: PLC0415
+    from agent.http.messages import make_transport  # noqa: PLC0415
     from agent.inventory.reports import ReportSender  # noqa: PLC0415
     from agent.inventory.secret import SecretFile  # noqa: PLC0415
     from agent.outbox.keeper import OutboxKeeper  # noqa: PLC0415
@@ -41,7 +44,7 @@ def open_reporting(report: "ReportSection", directory: Path, *, boot_id: str | N
 
     assert report.url is not None  # noqa: S101 - without one there is nothing to open
     clock = HostClock(boot_id)
-    client = _make_client(report)
+    client = HttpClient(make_transport(report, user_agent=f"lvm-audit-agent/{__version__}"))
     keeper = OutboxKeeper(directory, max_bytes=report.outbox_max_bytes, new_id=uuid4, now=_now)
     token = None
     if report.token_file is not None:
@@ -89,25 +92,6 @@ def report_once(
         with suppress(OutboxError):  # a help for `agent status`; an audit is complete without it
             write_audits(directory, documents, written_at=_now(), delivery=delivery)
     return documents, is_lost
-
-
-def _make_client(report: "ReportSection") -> "HttpClient":
-    from agent.http.client import HttpClient  # noqa: PLC0415
-    from agent.http.messages import Transport  # noqa: PLC0415
-
-    return HttpClient(
-        Transport(
-            connect_timeout_seconds=report.connect_timeout_seconds,
-            read_timeout_seconds=report.read_timeout_seconds,
-            ca_file=_to_path(report.ca_file),
-            client_certificate_file=_to_path(report.client_certificate_file),
-            client_key_file=_to_path(report.client_key_file),
-        )
-    )
-
-
-def _to_path(name: str | None) -> Path | None:
-    return None if name is None else Path(name)
 
 
 def _now() -> datetime:

@@ -1,6 +1,6 @@
 """Puts the effective configuration together: flag > environment > file > default.
 
-Collects every problem before it gives up.  Not here: what keys there are (`config`).
+Collects every problem before it gives up.  Not here: what keys there are (`schema`).
 """
 
 import math
@@ -21,7 +21,8 @@ from agent.config.schema import (
     list_keys,
 )
 from agent.core.errors import ConfigError
-from agent.core.names import to_visible
+from agent.core.names import show_value, to_visible
+from agent.core.toml import decode_toml
 
 _MAX_FILE_BYTES: Final = 1024 * 1024
 
@@ -118,20 +119,11 @@ def _read_document(path: str | None, default_path: str) -> dict[str, object] | N
         return None
     name = default_path if path is None else path
     try:
-        data = _read_bytes(name)
+        return decode_toml(_read_bytes(name))
     except OSError as error:
         _refuse(name, f"can't be read: {error.strerror}")
     except ValueError as error:
         _refuse(name, str(error))
-    import tomllib  # noqa: PLC0415 - start-up time: most hosts have no file
-
-    try:
-        return tomllib.loads(data.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        _refuse(name, f"is not UTF-8 text: byte 0x{data[error.start]:02x} on line {line}")
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        _refuse(name, f"is not TOML: {to_visible(str(error))}")
 
 
 def _read_bytes(path: str) -> bytes:
@@ -212,17 +204,13 @@ def _convert(item: Given, problems: list[str]) -> object:
         value = _INVALID
     # NaN passes every comparison of a range; TOML has no null, so None comes from nowhere.
     if value is _INVALID or (isinstance(value, float) and not math.isfinite(value)):
-        problems.append(f"{item.name}: must be {item.key.expectation}, not {_shown(item.value)}")
+        problems.append(f"{item.name}: must be {item.key.expectation}, not {show_value(item.value)}")
         return _INVALID
     if item.origin is Origin.FLAG:
         return value  # checked where the command line was read, as a usage error
     found = [f"{item.name}: {problem}" for problem in find_value_problems(item.key.path, value)]
     problems.extend(found)
     return _INVALID if found else value
-
-
-def _shown(value: object) -> str:
-    return to_visible(f"{value!r:.60}")
 
 
 def _quoted(name: str) -> str:

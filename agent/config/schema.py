@@ -13,9 +13,10 @@ from msgspec import Meta
 
 from agent.core.models import DEFAULT_VOLUME_GROUP
 from agent.core.names import find_lvm_name_problem
+from agent.core.urls import find_url_problems
 from agent.daemon.settings import UdevSection
 from agent.inventory.settings import InventorySection, find_problems
-from agent.reporting.settings import ReportSection, find_url_problems
+from agent.reporting.settings import ReportSection
 
 DEFAULT_PATH: Final = "/etc/lvm-audit-agent/agent.toml"
 """Read when it is there; its absence is fine unless --config names it."""

@@ -14,7 +14,7 @@ from agent.core.models import (
     VolumeGroup,
 )
 from agent.core.report import CapacitySection, FilesystemSection, FilesystemVerdict
-from agent.core.resize_advice import advise
+from agent.core.resize_advice import advise, advise_thaw
 from agent.core.units import format_gib
 
 
@@ -78,7 +78,10 @@ def capacity_findings(volume_group: VolumeGroup, capacity: CapacitySection) -> t
     failure = capacity.first_failure
     if failure is None:
         return ()
-    short = failure.needed_extents - failure.available_extents
+    short_extents = capacity.short_extents
+    thaw = advise_thaw(volume_group)
+    size = format_gib(short_extents * volume_group.extent_size_bytes)
+    room = f"free {short_extents} extents ({size}) or add a physical volume"
     return (
         Finding(
             kind="does_not_fit",
@@ -86,8 +89,7 @@ def capacity_findings(volume_group: VolumeGroup, capacity: CapacitySection) -> t
             subject=failure.logical_volume,
             message=f"{failure.logical_volume} would fail: {failure.needed_extents} extents needed, "
             f"but only {failure.available_extents} available",
-            hint=f"free {short} extents ({format_gib(short * volume_group.extent_size_bytes)}) or add a "
-            "physical volume before the next upgrade, reinstall or unlock applies the recorded sizes",
+            hint=f"{thaw or room} before the next upgrade, reinstall or unlock applies the recorded sizes",
         ),
     )
 

@@ -3,7 +3,7 @@
 `assess` walks the records in order as a series of lvextend and lvcreate commands would, and says
 which one would fail first, in that command's own terms.  `preflight` does the same for resizes that
 somebody is about to ask for.  Both are pure and import nothing of the host, so that an inventory service
-can use them as well.  Not here: the arithmetic (`growth`), judging a filesystem (`compare`).
+can use them as well.  Not here: the arithmetic (`extents.growth`), judging a filesystem (`compare`).
 """
 
 from agent.core.extents.growth import assess

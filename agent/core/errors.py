@@ -221,7 +221,7 @@ class RecordedFileInvalid(InventoryError):
 
     kind = "recorded_file_invalid"
     template = "{subject}: {listing}"
-    hint_template = "correct the file, or write a new one with `agent baseline -o {subject}`"
+    hint_template = "correct the file; `agent baseline` prints the actual sizes as such a file"
 
     def __init__(self, *, subject: str, problems: tuple[str, ...]) -> None:
         self.problems = problems

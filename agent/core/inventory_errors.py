@@ -27,10 +27,7 @@ class InventoryGarbled(InventoryError):
 
     kind = "inventory_garbled"
     template = "{subject}: {reason}"
-    hint_template = (
-        "see what `curl -i {subject}` answers: is it the inventory, or a proxy in between? "
-        "Nothing was compared, since half an inventory would look like a whole one"
-    )
+    hint_template = "see what `curl -i {subject}` answers: is it the inventory, or a proxy in between?"
 
 
 class HostUnknown(InventoryError):

@@ -1,6 +1,6 @@
 """The judgement of a whole audit: sections, verdict and findings from a reading and the records.
 
-Puts `compare`, `capacity` and `space` together into what the document says.  Not here: ids and times
+Puts `compare`, `extents.growth` and `advice` together into what the document says.  Not here: ids and times
 (given by the caller), exit statuses of other commands.
 """
 

@@ -3,7 +3,8 @@
 Frozen values without behaviour beyond questions about themselves.  *actual* is always LVM's word,
 *recorded* is always the inventory's.  Quantities carry their unit in their name.
 
-Not here: the published document (see `report`), parsing (`parse`), arithmetic (`space`, `capacity`).
+Not here: the published document (see `report`), parsing (`lvm.parse`), arithmetic (`extents.space`,
+`capacity`).
 """
 
 from collections.abc import Mapping

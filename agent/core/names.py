@@ -45,3 +45,18 @@ def to_visible(text: str) -> str:
         else character.encode("unicode_escape", "surrogatepass").decode("ascii")
         for character in text
     )
+
+
+def to_short(text: str, limit: int) -> str:
+    """Text from outside as `to_visible` shows it, cut at `limit` characters."""
+    shown = to_visible(text[: limit + 1])
+    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+
+
+def show_value(value: object, limit: int = 60) -> str:
+    """A value from outside as it may stand in a message: short and harmless."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more than 4300 digits, alone or in a list, has no repr
+        return "a huge number"
+    return to_short(text, limit)

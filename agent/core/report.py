@@ -154,6 +154,17 @@ class CapacitySection(msgspec.Struct, frozen=True, kw_only=True):
     shortfall_extents: int
     first_failure: FirstFailure | None
 
+    @property
+    def short_extents(self) -> int:
+        """Extents that must be freed, at least, for everything to be applied; 0 = it fits.
+
+        More than the shortfall when those that are free lie wrongly (stripes and copies on separate disks).
+        """
+        failure = self.first_failure
+        if failure is None:
+            return 0
+        return max(self.shortfall_extents, failure.needed_extents - failure.available_extents)
+
 
 class Repeats(msgspec.Struct, frozen=True, kw_only=True):
     """How often the same state was found while the report waited: the audits this document stands for."""
@@ -188,6 +199,13 @@ class AuditDocument(msgspec.Struct, frozen=True, kw_only=True):
     unrecorded: tuple[str, ...] | None
     capacity: CapacitySection | None
     findings: tuple[Finding, ...]
+
+    @property
+    def drift_count(self) -> int | None:
+        """Filesystems whose record is a lie; None = they could not be compared."""
+        if self.filesystems is None or self.verdict is AuditVerdict.UNKNOWN:
+            return None
+        return sum(filesystem.verdict.is_drift for filesystem in self.filesystems)
 
 
 class AuditsDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ accepted in full (`preflight`).
 from typing import Final
 
 from agent.core.extents.growth import Growth, growth_to
-from agent.core.extents.room import allocatable_room
+from agent.core.extents.room import allocatable_room, is_read_only
 from agent.core.models import Phase, RecordedFilesystem, Source, VolumeGroup
 from agent.core.report import FilesystemSection, FilesystemVerdict
 from agent.core.units import GIB, ceil_div, format_exact, format_gib
@@ -30,6 +30,26 @@ def advise(
     if record.source is Source.FILE:
         return _advise_file(volume_group, record, filesystem, is_below_drbd=is_below_drbd)
     return _advise_sysinv(volume_group, record, filesystem, hostname)
+
+
+def advise_thaw(volume_group: VolumeGroup) -> str | None:
+    """What must come before any change, where LVM refuses them all; None = it does not.
+
+    lvm2 has no command for the WRITE flag of a volume group.
+    """
+    name = volume_group.name
+    if volume_group.missing_pv_count:
+        return (
+            f"bring the missing disk back (`vgextend --restoremissing {name} DEVICE` if LVM still calls it "
+            f"missing) or give it up (`vgreduce --removemissing {name}`; LVs that lie on it are removed with "
+            "--force)"
+        )
+    if is_read_only(volume_group):
+        return (
+            f"make the volume group writable: `vgcfgbackup -f FILE {name}`, add "
+            f'"WRITE" to its status in FILE, `vgcfgrestore -f FILE {name}`'
+        )
+    return None
 
 
 def _advise_file(
@@ -84,35 +104,39 @@ def _advise_sysinv(
 def _advise_missing(volume_group: VolumeGroup, record: RecordedFilesystem) -> str:
     """The full manifest makes every LV that is not there, and its lvcreate fails hard."""
     growth = growth_to(volume_group, record.logical_volume, record.recorded_bytes)
-    short = _short_extents(volume_group, growth)
-    if short == 0:
+    short_extents = _short_extents(volume_group, growth)
+    if short_extents == 0:
         return f"the next unlock creates it; the {growth.needed_extents} extents for it are free"
+    thaw = advise_thaw(volume_group)
+    if thaw is not None:
+        return f"{thaw}: the next unlock creates it ({growth.needed_extents} extents), and fails until then"
     return (
-        f"free {short} extents ({_size(volume_group, short)}) or add a physical volume: the next unlock "
-        f"creates it with {growth.needed_extents} extents, and fails as long as they are not there"
+        f"free {short_extents} extents ({_size(volume_group, short_extents)}) or add a physical volume: "
+        f"the next unlock creates it with {growth.needed_extents} extents, and fails as long as they are "
+        "not there"
     )
 
 
 def _advise_oversized(record: RecordedFilesystem, filesystem: FilesystemSection, hostname: str | None) -> str:
     step = record.granularity_bytes or GIB
-    size = record.recorded_bytes // step
-    actual = ceil_div(filesystem.actual_bytes or 0, step)
-    text = f"the platform tolerates it; to make the record true: {_modify(record, actual, hostname)}"
+    size_gib = record.recorded_bytes // step
+    actual_gib = ceil_div(filesystem.actual_bytes or 0, step)
+    text = f"the platform tolerates it; to make the record true: {_modify(record, actual_gib, hostname)}"
     if record.source is Source.HOST_FS:
-        text += f" (accepted only while {actual - size} GiB are free, though the LV has them already)"
+        text += f" (accepted only while {actual_gib - size_gib} GiB are free, though the LV has them already)"
     return text
 
 
 def _advise_undersized(volume_group: VolumeGroup, record: RecordedFilesystem, hostname: str | None) -> str:
     step = record.granularity_bytes or GIB
-    size = record.recorded_bytes // step
-    growth = growth_to(volume_group, record.logical_volume, (size + 1) * step)
+    size_gib = record.recorded_bytes // step
+    growth = growth_to(volume_group, record.logical_volume, (size_gib + 1) * step)
     needed = (
         f"lvextend will need {growth.needed_extents} extents ({_size(volume_group, growth.needed_extents)})"
     )
     text = (
-        f"{_room_first(volume_group, growth)}the platform refuses {size} again: ask for {size + 1}, "
-        f"{_modify(record, size + 1, hostname)}"
+        f"{_room_first(volume_group, growth)}the platform refuses {size_gib} again: ask for {size_gib + 1}, "
+        f"{_modify(record, size_gib + 1, hostname)}"
     )
     if record.source is Source.HOST_FS:
         return f"{text}. It counts that as 1 GiB, but {needed} and fails silently without them"
@@ -131,10 +155,14 @@ def _modify(record: RecordedFilesystem, size_gib: int, hostname: str | None) -> 
 
 def _room_first(volume_group: VolumeGroup, growth: Growth) -> str:
     """The part of a hint that comes first when there is no room for the rest of it."""
-    short = _short_extents(volume_group, growth)
-    if short == 0:
+    short_extents = _short_extents(volume_group, growth)
+    if short_extents == 0:
         return ""
-    return f"first free {short} extents ({_size(volume_group, short)}) or add a physical volume, then: "
+    thaw = advise_thaw(volume_group)
+    if thaw is not None:
+        return f"first {thaw}, then: "
+    size = _size(volume_group, short_extents)
+    return f"first free {short_extents} extents ({size}) or add a physical volume, then: "
 
 
 def _short_extents(volume_group: VolumeGroup, growth: Growth) -> int:

@@ -1,6 +1,6 @@
 """Sizes: parsing what people write, formatting what people read.  All arithmetic is in integers.
 
-Not here: anything that knows about volume groups (see `space`).
+Not here: anything that knows about volume groups (see `extents.space`).
 """
 
 import re
@@ -23,13 +23,17 @@ def parse_size(value: object) -> int:
     Raises:
         ValueError: not a positive whole number with one of the known units, or above 2**63 - 1 bytes.
     """
+    if isinstance(value, int) and value > MAX_BYTES:
+        # Told apart first: Python makes no text of a number of more than 4300 digits.
+        msg = "a size above 2^63 bytes does not exist"
+        raise ValueError(msg)
     match = None if isinstance(value, bool) else _SIZE.fullmatch(str(value))
     if match is None or not isinstance(value, int | str):
         msg = f"{value!r:.60} is not a size: write a whole number of GiB, or add GiB, MiB, KiB or B"
         raise ValueError(msg)
     digits = match["number"].lstrip("0")
     if not digits:
-        msg = "a size of 0 can't be recorded: remove the row instead"
+        msg = "a size of 0 makes no filesystem"
         raise ValueError(msg)
     if len(digits) > len(str(MAX_BYTES)):
         msg = "a size above 2^63 bytes does not exist"

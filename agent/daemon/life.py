@@ -34,34 +34,38 @@ class EndedByForce(BaseException):
 
 
 @contextlib.contextmanager
-def signals_posted(inbox: Inbox, abort: Callable[[], None]) -> Iterator[None]:
+def signals_posted(
+    inbox: Inbox, abort: Callable[[], None], *, end_seconds: float = END_SECONDS
+) -> Iterator[None]:
     """While the block runs: SIGTERM and SIGINT end, SIGHUP reloads, SIGUSR1 audits now.
 
     `abort` ends a running LVM read; it is called in another thread.
 
     Raises:
-        EndedByForce: within the block, `END_SECONDS` after the first signal to end.
+        EndedByForce: within the block, `end_seconds` after the first signal to end.
     """
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(write_end, False)
     handlers = {**dict.fromkeys(_MESSAGES, _ignore), signal.SIGALRM: _enforce}
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     wakeup_before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-    thread = threading.Thread(target=_forward, args=(read_end, inbox, abort), name="signals", daemon=True)
+    thread = threading.Thread(
+        target=_forward, args=(read_end, inbox, abort, end_seconds), name="signals", daemon=True
+    )
     thread.start()
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.set_wakeup_fd(wakeup_before)
+        os.close(write_end)
+        thread.join()  # before the timer is stopped: the thread may be about to set it
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
-        os.close(write_end)
-        thread.join()
         os.close(read_end)
 
 
-def _forward(read_end: int, inbox: Inbox, abort: Callable[[], None]) -> None:
+def _forward(read_end: int, inbox: Inbox, abort: Callable[[], None], end_seconds: float) -> None:
     """Turn signal numbers into messages until the pipe's other end is closed."""
     is_ending = False
     while numbers := os.read(read_end, 64):
@@ -73,7 +77,7 @@ def _forward(read_end: int, inbox: Inbox, abort: Callable[[], None]) -> None:
             if isinstance(message, Stop):
                 abort()
                 if not is_ending:
-                    signal.setitimer(signal.ITIMER_REAL, END_SECONDS, _REPEAT_SECONDS)
+                    signal.setitimer(signal.ITIMER_REAL, end_seconds, _REPEAT_SECONDS)
                 is_ending = True
 
 

@@ -1,1 +1,1 @@
-"""The edges to this host, one kind of I/O each.  They import the core, never each other's siblings."""
+"""The edges to this host, one kind of I/O each.  They import the core, never another edge."""

@@ -105,8 +105,6 @@ class LayerScanner:
             layers=layers, findings=tuple(findings), drbd=None if hidden else _states(view, drbd)
         )
 
-    # mounts and DRBD
-
     def _read_mounts(self) -> Mapping[str, Mount]:
         try:
             return parse_mountinfo(read_text(f"{self._proc}/self/mountinfo"))
@@ -142,8 +140,6 @@ class LayerScanner:
             for path in (f"{directory}/{name}", *volumes):
                 with contextlib.suppress(OSError):
                     yield os.readlink(path).rpartition("/")[2], name  # noqa: PTH115 - start-up time
-
-    # devices
 
     def _probe(self, stack: Stack) -> Probe:
         """Ask the topmost device and its mount; whatever does not answer is named."""

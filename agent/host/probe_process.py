@@ -55,7 +55,7 @@ class _Process:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         assert process.stdin is not None  # noqa: S101 - asked for below
-        assert process.stdout is not None  # noqa: S101
+        assert process.stdout is not None  # noqa: S101 - as above
         self._pipes = (process.stdin, process.stdout)
 
     @property

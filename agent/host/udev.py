@@ -88,7 +88,7 @@ class Watcher:
         monotonic_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._listener = listener
-        self._open_source = open_source or _open_netlink
+        self._open_source = open_source or open_netlink
         self._monotonic_seconds = monotonic_seconds
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -164,7 +164,13 @@ class Watcher:
             source.close()
 
 
-def _open_netlink() -> EventSource:
+def open_netlink() -> EventSource:
+    """The real source.
+
+    Raises:
+        OSError: there is no netlink socket to be had.
+        ImportError: libudev is missing.
+    """
     from agent.host.netlink import NetlinkSource  # noqa: PLC0415 - pyudev loads libudev at import
 
     return NetlinkSource()

@@ -48,8 +48,7 @@ class _BoundedReader(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: "memoryview[int] | bytearray") -> int | None:  # type: ignore[override]
-        # typeshed's WriteableBuffer is wider than what BufferedReader ever passes.
+    def readinto(self, buffer: "memoryview[int] | bytearray") -> int | None:  # type: ignore[override] # BufferedReader passes only these
         self._sock.settimeout(self._limits.read_seconds())
         return self._raw.readinto(buffer)
 

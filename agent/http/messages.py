@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
 
-from agent.core.names import to_visible
+from agent.core.names import to_short
 
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 """The largest body that is read, before and after decompression; sysinv's are a few KiB."""
@@ -77,6 +77,51 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
     user_agent: str = "lvm-audit-agent"
 
 
+class TransportSettings(Protocol):
+    """The keys of a configuration's table that say how connections are made; files by absolute path."""
+
+    @property
+    def connect_timeout_seconds(self) -> float:
+        """For each address of the server."""
+        ...
+
+    @property
+    def read_timeout_seconds(self) -> float:
+        """Without one byte."""
+        ...
+
+    @property
+    def ca_file(self) -> str | None:
+        """Authorities to trust."""
+        ...
+
+    @property
+    def client_certificate_file(self) -> str | None:
+        """What to show to a server that asks."""
+        ...
+
+    @property
+    def client_key_file(self) -> str | None:
+        """Its key."""
+        ...
+
+
+def make_transport(settings: TransportSettings, *, user_agent: str) -> Transport:
+    """How connections are made by these settings."""
+    return Transport(
+        connect_timeout_seconds=settings.connect_timeout_seconds,
+        read_timeout_seconds=settings.read_timeout_seconds,
+        ca_file=_to_path(settings.ca_file),
+        client_certificate_file=_to_path(settings.client_certificate_file),
+        client_key_file=_to_path(settings.client_key_file),
+        user_agent=user_agent,
+    )
+
+
+def _to_path(name: str | None) -> Path | None:
+    return None if name is None else Path(name)
+
+
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A complete answer, whatever its status."""
 
@@ -122,5 +167,4 @@ def origin_of(url: str) -> tuple[str, str, int | None]:
 
 def printable(text: str, limit: int = 300) -> str:
     """Foreign text as it may stand in a message: one line, harmless, cut at `limit` characters."""
-    shown = to_visible(" ".join(text[: limit * 2].split()))
-    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+    return to_short(" ".join(text[: limit * 2].split()), limit)

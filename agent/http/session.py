@@ -1,6 +1,6 @@
-"""The requests session behind `http`: what is sent where, under which limits, and how much is read.
+"""The requests session behind `client`: what is sent where, under which limits, and how much is read.
 
-Not here: how a deadline reaches each byte (`http_limits`), anything about inventories.
+Not here: how a deadline reaches each byte (`limits`), anything about inventories.
 """
 
 import http.client
@@ -51,10 +51,10 @@ class _BoundedAdapter(HTTPAdapter):
     def send(  # noqa: PLR0917 - requests' signature
         self,
         request: requests.PreparedRequest,
-        stream: bool = False,  # noqa: FBT001, FBT002, ARG002
+        stream: bool = False,  # noqa: FBT001, FBT002, ARG002 - as above
         timeout: object = None,  # noqa: ARG002 - ours come from the deadline
-        verify: bool | str = True,  # noqa: FBT001, FBT002
-        cert: object = None,  # noqa: ARG002
+        verify: bool | str = True,  # noqa: FBT001, FBT002 - as above
+        cert: object = None,  # noqa: ARG002 - as above
         proxies: Mapping[str, str] | None = None,
     ) -> requests.Response:
         url = safe_url(request.url or "")

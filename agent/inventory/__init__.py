@@ -1,6 +1,6 @@
-"""Where recorded sizes come from.  One module per kind: `file`, and more beside it.
+"""Where recorded sizes come from (`file`, `sysinv`), and where reports go (`reports`): one module per kind.
 
-Not here: judging them (`agent.core.compare`) or sending reports.
+Not here: judging the sizes (`agent.core.compare`), when a report is sent (`agent.reporting`).
 """
 
 from typing import Protocol

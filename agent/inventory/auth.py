@@ -49,7 +49,7 @@ class NoAuth:
         """Nothing to renew."""
         return False
 
-    def endpoint(self, deadline: Deadline) -> str | None:  # noqa: ARG002
+    def endpoint(self, deadline: Deadline) -> str | None:  # noqa: ARG002 - the protocol's
         """No catalogue."""
         return None
 
@@ -61,7 +61,7 @@ class TokenAuth:
         self._secret = secret
         self._sent: str | None = None
 
-    def headers(self, deadline: Deadline) -> Mapping[str, str]:  # noqa: ARG002
+    def headers(self, deadline: Deadline) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
         """The token that stands in the file now.
 
         Raises:
@@ -82,7 +82,7 @@ class TokenAuth:
         self._secret.forget()
         return self._secret.read().strip() != self._sent
 
-    def endpoint(self, deadline: Deadline) -> str | None:  # noqa: ARG002
+    def endpoint(self, deadline: Deadline) -> str | None:  # noqa: ARG002 - the protocol's
         """No catalogue."""
         return None
 

@@ -1,6 +1,6 @@
 """What a failed exchange with sysinv or Keystone means to an operator: named errors with a next step.
 
-Pure.  Not here: the exchange itself (`http`).
+Pure.  Not here: the exchange itself (`agent.http`).
 """
 
 from collections.abc import Mapping
@@ -53,13 +53,13 @@ def refusal(url: str, status: int, body: bytes, hidden: str | None) -> Inventory
 def _advise(status: int) -> str:
     if status == 401:  # noqa: PLR2004 - HTTP's own numbers say more than names
         return "check [inventory.auth]: the user, its password or token, and their project"
-    if status == 403:  # noqa: PLR2004
+    if status == 403:  # noqa: PLR2004 - as above
         return "give the user the role reader in the project admin or services"
     if status in {404, 405}:
         return "check [inventory] url: it must be the API's, for example http://controller:6385/v1"
     if status in {408, 425, 429, 502, 503, 504}:
         return "ask again later; if it lasts, check that sysinv-api runs on the active controller"
-    if status >= 500:  # noqa: PLR2004
+    if status >= 500:  # noqa: PLR2004 - as above
         return "look at /var/log/sysinv.log on the active controller"
     return "look at /var/log/sysinv.log on the active controller for the request it refused"
 

@@ -6,7 +6,6 @@ Reads and checks the whole file and lists every mistake at once.  Not here: writ
 
 import os
 import stat
-import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Final, NoReturn
 
@@ -14,7 +13,8 @@ import msgspec
 
 from agent.core.errors import RecordedFileInvalid
 from agent.core.models import RecordedFilesystem, RecordedSizes, Source
-from agent.core.names import find_lvm_name_problem, to_visible
+from agent.core.names import find_lvm_name_problem, show_value, to_visible
+from agent.core.toml import decode_toml
 from agent.core.units import GIB, parse_size
 
 MAX_FILE_BYTES: Final = 1024 * 1024
@@ -78,13 +78,9 @@ class FileInventory:
 
     def _decode(self, data: bytes) -> dict[str, object]:
         try:
-            return tomllib.loads(data.decode("utf-8"))
-        except UnicodeDecodeError as error:
-            line = data[: error.start].count(b"\n") + 1
-            self._refuse(f"is not UTF-8 text: byte 0x{data[error.start]:02x} on line {line}")
-        except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-            # ValueError: integers beyond int()'s digit limit.
-            self._refuse(f"is not TOML: {to_visible(str(error))}")
+            return decode_toml(data)
+        except ValueError as error:
+            self._refuse(str(error))
 
     def _refuse(self, *problems: str) -> NoReturn:
         shown = problems[:MAX_SHOWN_PROBLEMS]
@@ -134,7 +130,7 @@ class _Check:
     def _read_whole_gib(self) -> bool:
         value = self._document.get("whole_gib", False)
         if not isinstance(value, bool):
-            self.problems.append(f"whole_gib: must be true or false, not {_shown(value)}")
+            self.problems.append(f"whole_gib: must be true or false, not {show_value(value)}")
             return False
         return value
 
@@ -148,7 +144,7 @@ class _Check:
 
     def _read_row(self, number: int, table: Mapping[str, object]) -> _Row | None:
         name = table.get("name")
-        label = f"row {number}" + (f" ({_shown(name)})" if isinstance(name, str) and name else "")
+        label = f"row {number}" + (f" ({show_value(name)})" if isinstance(name, str) and name else "")
         before = len(self.problems)
         self._check_keys(f"{label}: ", table, _ROW_KEYS)
         name = self._read_text(label, table, "name")
@@ -169,7 +165,7 @@ class _Check:
         if key not in table:
             self.problems.append(f"{label}: {key} is missing")
         elif not isinstance(value, str):
-            self.problems.append(f"{label}: {key} must be text, not {_shown(value)}")
+            self.problems.append(f"{label}: {key} must be text, not {show_value(value)}")
         elif not value.strip():
             self.problems.append(f"{label}: {key} is empty")
         else:
@@ -195,14 +191,14 @@ class _Check:
             return 0
         if self._whole_gib and size_bytes % GIB:
             self.problems.append(
-                f"{label}: size: {_shown(table['size'])} is not a whole number of GiB, "
+                f"{label}: size: {show_value(table['size'])} is not a whole number of GiB, "
                 "but the file says whole_gib = true"
             )
         return size_bytes
 
     def _check_keys(self, label: str, table: Mapping[str, object], known: tuple[str, ...]) -> None:
         self.problems.extend(
-            f"{label}unknown key {_shown(key)} (known: {', '.join(known)})"
+            f"{label}unknown key {show_value(key)} (known: {', '.join(known)})"
             for key in table
             if key not in known
         )
@@ -212,13 +208,6 @@ class _Check:
         for value, row in zip(values, rows, strict=True):
             if value in first:
                 self.problems.append(
-                    f"{row.label}: {key} {_shown(value[1])} stands in {first[value]} already"
+                    f"{row.label}: {key} {show_value(value[1])} stands in {first[value]} already"
                 )
             first.setdefault(value, row.label)
-
-
-def _shown(value: object) -> str:
-    """A value in a message: short and harmless.  repr of a huge integer would itself fail."""
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 128:  # noqa: PLR2004
-        return "a huge number"
-    return to_visible(f"{value!r:.60}")

@@ -130,7 +130,7 @@ def _judge(answer: HttpAnswer, report: QueuedReport, now: datetime) -> Answer:
         return Answer(outcome=Outcome.UNKNOWN_HOST, reason=reason)
     if document is None and answer.status in _NO_SUCH_PLACE:
         return Answer(outcome=Outcome.NO_REPORTS, reason=reason)
-    if 400 <= answer.status < 500 and answer.status not in _RETRIED:  # noqa: PLR2004
+    if 400 <= answer.status < 500 and answer.status not in _RETRIED:  # noqa: PLR2004 - as above
         return Answer(outcome=Outcome.REFUSED, reason=reason)
     return Answer(
         outcome=Outcome.RETRY,
@@ -152,7 +152,7 @@ def _judge_success(answer: HttpAnswer, report: QueuedReport) -> Answer:
     if receipt.audit_id not in {None, str(report.audit_id)}:
         reason = f"HTTP {answer.status} for another report ({receipt.audit_id}): a cache in between?"
         return Answer(outcome=Outcome.RETRY, reason=reason)
-    outcome = Outcome.SEEN_BEFORE if answer.status == 200 else Outcome.STORED  # noqa: PLR2004
+    outcome = Outcome.SEEN_BEFORE if answer.status == 200 else Outcome.STORED  # noqa: PLR2004 - as above
     return Answer(outcome=outcome, reason=f"HTTP {answer.status}")
 
 

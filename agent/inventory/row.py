@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from agent.core.inventory_errors import InventoryGarbled
-from agent.http.messages import printable
-
-_MAX_SHOWN = 60
+from agent.core.names import show_value
 
 
 class Row:
@@ -68,13 +66,6 @@ class Row:
     def refused(self, field: str, problem: str) -> InventoryGarbled:
         """The error to raise: this row can't be what sysinv sent."""
         name = self._fields.get("name", self._fields.get("lvm_vg_name"))
-        label = f"row {self._number}" + (f" ({_shown(name)})" if isinstance(name, str) else "")
-        value = f" {_shown(self._fields[field])}" if self._fields.get(field) is not None else ""
+        label = f"row {self._number}" + (f" ({show_value(name)})" if isinstance(name, str) else "")
+        value = f" {show_value(self._fields[field])}" if self._fields.get(field) is not None else ""
         return InventoryGarbled(subject=self._url, reason=f"{label}: {field}{value} {problem}")
-
-
-def _shown(value: object) -> str:
-    """A value in a message.  A huge integer has no repr at all."""
-    if isinstance(value, int) and value.bit_length() > 128:  # noqa: PLR2004 - any number nobody could read
-        return "(a huge number)"
-    return printable(repr(value), _MAX_SHOWN)

@@ -9,6 +9,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from agent.core.urls import find_url_problems
+
 PLATFORM_SERVICE_TYPE: Final = "platform"
 """What sysinv is called in Keystone's catalogue."""
 
@@ -107,6 +109,9 @@ def find_problems(settings: InventorySection) -> Iterator[tuple[str, str]]:
     """
     if settings.kind == "sysinv":
         yield from find_sysinv_problems(settings)
+    else:  # not used, but shown by `agent config show`: a password in it would be as well
+        yield from (("url", problem) for problem in find_url_problems(settings.url))
+        yield from (("auth.url", problem) for problem in find_url_problems(settings.auth.url))
     if settings.kind == "file" and settings.path is None:
         yield "path", 'is needed when inventory.kind = "file"'
     if settings.kind != "file" and settings.path is not None:
@@ -117,7 +122,7 @@ def find_sysinv_problems(settings: InventorySection) -> Iterator[tuple[str, str]
     """Keys that sysinv needs and are absent, of no use, or not usable: (key below `inventory`, problem)."""
     if settings.url is None and settings.auth.kind != "keystone":
         yield "url", "is needed, unless Keystone's catalogue names it"
-    yield from _find_url_problems("url", settings.url)
+    yield from (("url", problem) for problem in find_url_problems(settings.url))
     if settings.client_key_file is not None and settings.client_certificate_file is None:
         yield "client_key_file", "is set without client_certificate_file"
     for name in ("ca_file", "client_certificate_file", "client_key_file"):
@@ -139,24 +144,4 @@ def find_auth_problems(settings: AuthSettings) -> Iterator[tuple[str, str]]:
             yield key, f'is set, but kind = "{settings.kind}" does not use it'
         elif value and key != "url" and "/" in value and not value.startswith("/"):
             yield key, "must be an absolute path, or the bare name of a systemd credential"
-    yield from _find_url_problems("url", settings.url)
-
-
-def _find_url_problems(key: str, url: str | None) -> Iterator[tuple[str, str]]:
-    """The URL itself is not shown: it may hold a password."""
-    if url is None:
-        return
-    from urllib.parse import urlsplit  # noqa: PLC0415 - start-up time: only where a URL is set
-
-    try:
-        parts = urlsplit(url)
-        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        yield key, "is not a usable URL"
-        return
-    if not is_usable:
-        yield key, "must begin with http:// or https:// and name a host"
-    elif "@" in parts.netloc:
-        yield key, "holds a user or password: they belong into files named in [inventory.auth]"
-    elif parts.query or parts.fragment:
-        yield key, "must end with its path: no ? and no #"
+    yield from (("url", problem) for problem in find_url_problems(settings.url))

@@ -1,12 +1,11 @@
 """Recorded sizes from StarlingX's sysinv: this host's rows, and what the platform believes is free.
 
 Three reads per audit over one kept-alive connection; the host's identity is cached.  Not here: HTTP
-(`http`), authentication (`auth`), the meaning of rows (`sysinv_map`).
+(`agent.http`), authentication (`auth`), the meaning of rows (`sysinv_map`).
 """
 
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
@@ -23,7 +22,7 @@ from agent.core.models import (
     Source,
 )
 from agent.http.client import HttpClient
-from agent.http.messages import Deadline, Transport
+from agent.http.messages import Deadline, make_transport
 from agent.inventory.auth import make_auth
 from agent.inventory.settings import InventorySection
 from agent.inventory.sysinv_api import Rows, SysinvApi, is_absent
@@ -200,16 +199,7 @@ def open_sysinv(
     Raises:
         ConfigError: `[inventory.auth]` can't be used.
     """
-    client = HttpClient(
-        Transport(
-            connect_timeout_seconds=settings.connect_timeout_seconds,
-            read_timeout_seconds=settings.read_timeout_seconds,
-            ca_file=_path(settings.ca_file),
-            client_certificate_file=_path(settings.client_certificate_file),
-            client_key_file=_path(settings.client_key_file),
-            user_agent=user_agent,
-        )
-    )
+    client = HttpClient(make_transport(settings, user_agent=user_agent))
     auth = make_auth(settings.auth, client, credentials_directory=credentials_directory)
     return SysinvInventory(
         SysinvApi(client, auth, settings.url),
@@ -218,7 +208,3 @@ def open_sysinv(
         monotonic_seconds=monotonic_seconds,
         now=now,
     )
-
-
-def _path(name: str | None) -> Path | None:
-    return None if name is None else Path(name)

@@ -4,6 +4,7 @@ Not here: anything SQLite (`schema`), the directory and its locks (`agent.state.
 """
 
 import os
+import stat
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -29,7 +30,10 @@ def make_private(path: Path) -> None:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _PRIVATE)
         try:
-            if os.fstat(descriptor).st_mode & 0o077:
+            mode = os.fstat(descriptor).st_mode
+            if not stat.S_ISREG(mode):
+                raise OutboxError(subject=str(path), reason="it is no regular file")
+            if mode & 0o077:
                 os.fchmod(descriptor, _PRIVATE)
         finally:
             os.close(descriptor)

@@ -1,6 +1,6 @@
 """Keeps one outbox open for a process, and begins a new one when the file is damaged or gone.
 
-Not here: what an outbox does (`outbox`).
+Not here: what an outbox does (`store`).
 """
 
 from collections.abc import Callable

@@ -78,6 +78,8 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     Raises:
         OutboxError: and its kinds, as `open_database`.
     """
+    if not path.is_file():  # SQLite would wait for ever for a writer of a named pipe
+        raise OutboxError(subject=str(path), reason="it is no regular file")
     with named_errors(path):
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=ro",

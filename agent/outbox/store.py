@@ -160,7 +160,7 @@ class Outbox:
             return rows.put_back(connection)
 
     def find_fate(self, audit_id: UUID) -> str | None:
-        """`core.delivery.WAITING`, the reason why it was set aside, or None: not here (any more).
+        """`core.delivery.queue.WAITING`, the reason why it was set aside, or None: not here (any more).
 
         Raises:
             OutboxError: can't say.

@@ -1,7 +1,7 @@
 """Delivers what waits in the outbox: in order, one process at a time, with pauses after failures.
 
 Every answer is written down before the next report is sent.  Not here: storing documents and what is said
-about them (`reporting`), the arithmetic of pauses (`core.retry`, `core.queue_state`).
+about them (`reporter`), the arithmetic of pauses (`core.delivery.retry`, `core.delivery.state`).
 """
 
 from typing import Final
@@ -35,7 +35,7 @@ class Deliverer:
         waits; None when nothing does, when another process delivers, or when time was up.
 
         Raises:
-            OutboxDamaged: caught by `reporting`, which begins a new outbox.
+            OutboxDamaged: caught by `Reporter.report`, which begins a new outbox.
             OutboxError: the outbox can't be used.
         """
         end = self._clock.monotonic_seconds() + budget_seconds

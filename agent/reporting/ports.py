@@ -36,7 +36,7 @@ class OutboxPort(Protocol):
         ...
 
     def find_fate(self, audit_id: UUID) -> str | None:
-        """`core.delivery.WAITING`, the reason why it was set aside, or None when it is not here."""
+        """`core.delivery.queue.WAITING`, the reason why it was set aside, or None when it is not here."""
         ...
 
     def load_state(self) -> QueueState:

@@ -1,7 +1,7 @@
 """What happens to the documents of an audit: stored first, then delivered, never lost silently.
 
 Knows only ports (`ports`).  Not here: the queue's outgoing end (`deliverer`), SQLite
-(`outbox`), HTTP (`inventory.reports`), words for people (`core.report_advice`).
+(`outbox`), HTTP (`inventory.reports`), words for people (`core.delivery.advice`).
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,6 @@
 Not here: reading it from file, flags and environment (`agent.config.load`).
 """
 
-from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
@@ -49,21 +48,3 @@ class ReportSection(msgspec.Struct, frozen=True, kw_only=True):
             "a change of state go above it",
         ),
     ] = 64 * MIB
-
-
-def find_url_problems(url: str) -> Iterator[str]:
-    """What is wrong with `[report] url`: an address that could never work is told before the first report."""
-    from urllib.parse import urlsplit  # noqa: PLC0415 - start-up time: only where a URL is set
-
-    try:
-        parts = urlsplit(url)
-        has_host = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        yield "is no URL"
-        return
-    if parts.scheme.lower() not in {"http", "https"} or not has_host:
-        yield "must be an http or https URL with a host"
-    if parts.query or parts.fragment:
-        yield "must end with its path: no ? and no #"
-    if parts.username is not None or parts.password is not None:
-        yield "must not hold a user or password: use token_file"

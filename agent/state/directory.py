@@ -2,7 +2,7 @@
 
 `state.lock` is held for moments (making or replacing a file), `deliver.lock` for as long as one process
 delivers.  The kernel drops both with the process that holds them, however it ends.  Not here: the files
-that are kept there (`outbox`, `state_file`).
+that are kept there (`outbox`, `file`).
 """
 
 import errno

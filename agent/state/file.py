@@ -1,6 +1,6 @@
 """Reads and writes ``status.json`` in the state directory: replaced as a whole, readable by everybody.
 
-Not here: what is in it (`core.status`).
+Not here: what is in it (`core.delivery.status`).
 """
 
 import os

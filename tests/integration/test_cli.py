@@ -25,6 +25,11 @@ from fakelvm import FakeLvm
         (["audit", "--once", "--format", "yaml"], "'yaml' is not one of 'table', 'json'"),
         (["audit", "--once", "extra"], "unexpected extra argument"),
         (["config", "chek"], "chek"),
+        (["audit", "--once", "--lvm-dir", ""], "Invalid value for '--lvm-dir': the path is empty"),
+        (["audit", "--once", "--state-dir="], "Invalid value for '--state-dir': the path is empty"),
+        (["config", "check", "--config", ""], "Invalid value for '--config': the path is empty"),
+        (["status", "--state-dir", ""], "Invalid value for '--state-dir': the path is empty"),
+        (["baseline", "-o", ""], "Invalid value for '-o' / '--output': the path is empty"),
     ],
 )
 def test_wrong_command_lines(args: Sequence[str], message: str) -> None:

@@ -1,10 +1,16 @@
 """`agent baseline` as a process: what is written, and what is never replaced."""
 
+import os
+import select
+import signal
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
-from agentprocess import agent, audit, only_document
-from fakelvm import FakeLvm
+import pytest
+from agentprocess import agent, audit, environment, only_document
+from fakelvm import HANG, FakeLvm, Reply
 
 
 def test_an_audit_against_a_fresh_baseline_is_clean(fake: FakeLvm, tmp_path: Path) -> None:
@@ -55,4 +61,45 @@ def test_a_baseline_of_what_can_not_be_read_writes_nothing(tmp_path: Path) -> No
     done = agent("baseline", "--lvm-dir", str(tmp_path), "-o", str(path))
     assert (done.returncode, done.stdout) == (5, "")
     assert done.stderr.startswith(f"agent: {tmp_path}/vgs: ")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("flags", [[], ["--force"]])
+def test_a_baseline_takes_the_place_of_nothing_but_a_file(
+    fake: FakeLvm, tmp_path: Path, flags: list[str]
+) -> None:
+    """A rename would put a file in the place of /dev/null as well."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        done = agent("baseline", "--lvm-dir", str(fake.directory), "-o", str(path), *flags)
+        assert done.returncode == 2
+        assert f"{path} is no regular file; without -o the sizes go to stdout" in done.stderr
+        assert path.is_fifo()
+    assert fake.counts() == {}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_baseline_is_no_failure_of_lvm(tmp_path: Path, number: signal.Signals) -> None:
+    fake = FakeLvm(tmp_path)
+    started, path = tmp_path / "started", tmp_path / "new.toml"
+    os.mkfifo(started)
+    for key in ("vgs.named", "lvs.locked"):
+        fake.reply(key, Reply(script=f"echo x > {started}; {HANG}"))
+    # Opened for both directions, neither side waits for the other.
+    with (
+        os.fdopen(os.open(started, os.O_RDWR), "rb", buffering=0) as fifo,
+        subprocess.Popen(
+            [sys.executable, "-m", "agent", "baseline", "--lvm-dir", str(fake.directory), "-o", str(path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        ) as process,
+    ):
+        assert select.select([fifo], [], [], 60)[0], "the fake was never called"
+        process.send_signal(number)
+        stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout, stderr.strip()) == (130, "", "agent: interrupted")
     assert not path.exists()

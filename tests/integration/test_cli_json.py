@@ -57,6 +57,14 @@ def test_json_on_failure(args: list[str], status: int, kind: str) -> None:
         assert [finding["kind"] for finding in document["findings"]] == [kind]
 
 
+@pytest.mark.parametrize("command", ["audit", "preflight"])
+def test_help_beside_json_is_no_failure(command: str) -> None:
+    done = agent(command, "--format", "json", "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: agent {command} ")
+    assert "{" not in done.stdout
+
+
 def test_json_when_once_is_missing() -> None:
     done = agent("audit", "--format", "json")
     assert done.returncode == 2

@@ -10,17 +10,23 @@ import pytest
 from agentprocess import environment
 from fakelvm import FakeLvm
 
+import agent
 
-def test_the_reader_of_a_pipe_may_leave(fake: FakeLvm) -> None:
+
+@pytest.mark.parametrize(
+    "args",
+    [["audit", "--once"], ["baseline"], ["config", "show"], ["--version"], ["--help"], ["audit", "-h"]],
+)
+def test_the_reader_of_a_pipe_may_leave(fake: FakeLvm, args: list[str]) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)
     done = subprocess.run(
-        [sys.executable, "-m", "agent", "audit", "--once", "--lvm-dir", str(fake.directory)],
+        [sys.executable, "-m", "agent", *args],
         stdout=write_end,
         stderr=subprocess.PIPE,
         check=False,
         timeout=60,
-        env=environment(),
+        env=environment(AGENT_LVM_DIRECTORY=str(fake.directory)),
     )
     os.close(write_end)
     assert (done.returncode, done.stderr) == (141, b"")
@@ -105,3 +111,17 @@ def _read_to_the_end(leader: int) -> str:
         pass
     os.close(leader)
     return data.decode("utf-8")
+
+
+def test_an_interrupt_while_starting_is_no_bug(tmp_path: Path) -> None:
+    """The signal comes while modules are imported: a `click` of ours sends it."""
+    (tmp_path / "click.py").write_text("import signal, os\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = subprocess.run(
+        [sys.executable, "-c", "from agent.__main__ import main; main()", "audit", "--once"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=environment(PYTHONPATH=os.pathsep.join([str(tmp_path), str(Path(agent.__file__).parent.parent)])),
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -179,12 +179,10 @@ def slope_kib(samples: list[int]) -> float:
     return above / sum((number - middle) ** 2 for number in range(count))
 
 
-def test_nothing_grows_from_audit_to_audit(
-    daemon: RunningDaemon, record_property: Callable[[str, object], None]
-) -> None:
+def test_nothing_grows_from_audit_to_audit(daemon: RunningDaemon, request: pytest.FixtureRequest) -> None:
     """Back to back; $AGENT_SOAK_AUDITS asks for more than the usual 150."""
     audits = int(os.environ.get("AGENT_SOAK_AUDITS", "150"))
-    daemon.configure()
+    daemon.configure("[audit]\ninterval_seconds = 3600")  # no audit but those asked for here
     daemon.start()
     daemon.next_report()
     assert daemon.process is not None
@@ -201,11 +199,12 @@ def test_nothing_grows_from_audit_to_audit(
         daemon.signal(signal.SIGUSR1)
         daemon.next_report()
     growth = slope_kib(rss_kib)
-    record_property("audits", audits)
-    record_property("rss_kib", rss_kib[-1])
-    record_property("rss_growth_kib_per_audit", round(growth, 3))
+    request.node.user_properties.append(("audits", audits))
+    request.node.user_properties.append(("rss_kib", rss_kib[-1]))
+    request.node.user_properties.append(("rss_growth_kib_per_audit", round(growth, 3)))
     # one more while the notify socket that just spoke to us is open
     assert max(descriptors) - min(descriptors) <= 1
     assert counts == {(3, 0)}, "worker, signals and schedule; no children"
+    print(request.node.user_properties)  # noqa: T201 - the figures, for `pytest -rP`
     assert growth < 2.0, f"{growth:.2f} KiB more with each audit: {rss_kib}"
     assert rss_kib[-1] < 48 * 1024

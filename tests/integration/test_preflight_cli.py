@@ -1,14 +1,13 @@
 """`agent preflight` as a process, on strict fake LVM programs: each answer, each exit status, each bad word."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import write_schemas
+from agentprocess import agent as run_agent
 from fakelvm import FakeLvm, Reply
 from jsonschema import Draft202012Validator
 
@@ -42,19 +41,7 @@ def sizes(tmp_path: Path) -> Path:
 
 
 def agent(*args: str) -> subprocess.CompletedProcess[str]:
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("AGENT_", "LVM_")) and name not in {"NO_COLOR", "FORCE_COLOR", "COLUMNS"}
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "agent", "preflight", *args],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=kept,
-    )
+    return run_agent("preflight", *args)
 
 
 def preflight(fake: FakeLvm, sizes: Path, *args: str) -> subprocess.CompletedProcess[str]:

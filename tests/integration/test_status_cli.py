@@ -228,6 +228,38 @@ def test_damaged_files_are_problems_and_not_emptiness(tmp_path: Path) -> None:
     assert outbox == f"the outbox {tmp_path / 'outbox.sqlite3'} is damaged: file is not a database"
 
 
+def test_an_outbox_that_is_no_file_is_a_problem_and_not_waited_for(tmp_path: Path) -> None:
+    """Opening a named pipe waits for a writer, who never comes."""
+    run_audits(tmp_path, AWAY)
+    outbox = tmp_path / "outbox.sqlite3"
+    outbox.unlink()
+    os.mkfifo(outbox)
+
+    assert show_json(tmp_path)["problems"] == [f"the outbox {outbox} can't be used: it is no regular file"]
+
+    done = run("--state-dir", str(tmp_path), "--retry")
+    assert (done.returncode, done.stdout) == (6, "")
+    assert "it is no regular file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "problem"),
+    [
+        (["--bogus"], 2, "No such option '--bogus'."),
+        (["--state-dir", ""], 2, "Invalid value for '--state-dir': the path is empty"),
+        (["--config", "/nowhere.toml"], 4, "/nowhere.toml: can't be read: No such file or directory"),
+    ],
+)
+def test_a_look_that_fails_is_told_in_json_too(arguments: list[str], status: int, problem: str) -> None:
+    done = run("--format", "json", *arguments)
+    assert done.returncode == status
+    document = json.loads(done.stdout)
+    assert document.pop("problems") == [problem]
+    assert document.pop("schema") == "agent.status/v1"
+    assert document.pop("daemon") == {"state": "unknown", "pid": None}
+    assert set(document.values()) == {None}
+
+
 def test_hostile_words_are_harmless(tmp_path: Path) -> None:
     nasty = Answer(outcome=REFUSED.outcome, reason="HTTP 400: \x1b[31m\u202ered")
     run_audits(tmp_path, nasty)

@@ -1,5 +1,6 @@
 """NAME=SIZE: what is understood, and what each mistake is told."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,6 +57,8 @@ def test_understood(word: str, name: str, size_bytes: int, is_relative: bool) ->
         ("docker=+0", "size of 0"),
         ("docker=8589934592", "2^63"),
         ("docker=" + "9" * 5000, "2^63"),
+        ("docker\udcff=40", "not UTF-8"),
+        ("docker=40\udc80", "not UTF-8"),
     ],
 )
 def test_mistakes(word: str, complaint: str) -> None:
@@ -112,3 +115,11 @@ def test_nearest_name(name: str, first: str | None) -> None:
 def test_any_text_is_either_understood_or_a_mistake(word: str) -> None:
     asked, mistakes = parse_asked([word])
     assert len(asked) + len(mistakes) == 1
+
+
+def test_whatever_is_typed_can_be_said_in_json() -> None:
+    """Bytes that are no UTF-8 reach a program as lone surrogates, which JSON can't hold."""
+    words = [bytes([byte]).decode("utf-8", "surrogateescape") + "=40" for byte in range(128, 256)]
+    asked, mistakes = parse_asked(words)
+    assert (asked, len(mistakes)) == ((), 128)
+    msgspec.json.encode(mistakes)

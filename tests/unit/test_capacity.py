@@ -65,6 +65,23 @@ def test_enough_extents_on_one_volume_only_do_not_fit_a_striped_lv() -> None:
     assert assess(volume_group, (record("x", 3),)) == capacity(32, 976, 0, ("x-lv", 32, 16))
 
 
+@pytest.mark.parametrize(
+    ("section", "short_extents"),
+    [
+        (capacity(6, 517), 0),
+        (capacity(320, 5, 315, ("docker-lv", 320, 5)), 315),
+        # docker to 47 GiB fails first, 27 short; a new LV of 16 GiB behind it needs 512 more.
+        (capacity(1056, 517, 539, ("docker-lv", 544, 517)), 539),
+        # Enough in all, 16 of them on the wrong disk.
+        (capacity(32, 976, 0, ("x-lv", 32, 16)), 16),
+        # Both: 4 short in all, but 16 short where the stripes have to be.
+        (capacity(980, 976, 4, ("x-lv", 32, 16)), 16),
+    ],
+)
+def test_what_must_be_freed_for_all_of_them(section: CapacitySection, short_extents: int) -> None:
+    assert section.short_extents == short_extents
+
+
 def test_growing_a_mirror_costs_each_leg() -> None:
     mirrored = make_lv(
         "m-lv", 32, segtype="raid1", areas=[("/dev/sda", 32), ("/dev/sdb", 32)], data_stripes=2

@@ -109,6 +109,16 @@ def test_five_mistakes_are_told_together(tmp_path: Path) -> None:
             'inventory.path: is set, but inventory.kind is "none": nothing would be compared',
         ),
         ('[inventory]\nkind = "file"\npath = "x"', "inventory.path: must be an absolute path, not 'x'"),
+        # Numbers that Python itself refuses to read or to print.
+        ("[lvm]\ntimeout_seconds = " + "1" * 5000, "is not TOML: Exceeds the limit (4300 digits)"),
+        (
+            "[lvm]\ntimeout_seconds = 0x" + "f" * 20_000,
+            "lvm.timeout_seconds: must be a number from 1 to 3600, not a huge number",
+        ),
+        (
+            "[audit]\nvolume_groups = [0x" + "f" * 20_000 + "]",
+            "audit.volume_groups: must be a list of one or more texts, not a huge number",
+        ),
     ],
 )
 def test_one_mistake(tmp_path: Path, text: str, problem: str) -> None:

@@ -101,6 +101,23 @@ def test_halves_that_failed_are_unknown_and_hide_nothing(
     assert [finding.kind for finding in judgement.findings] == kinds
 
 
+@pytest.mark.parametrize(
+    ("reading", "records", "drift_count"),
+    [
+        (read(make_bug_vg()), recorded(record("docker", 30)), 0),
+        (read(make_bug_vg()), recorded(record("docker", 40), record("new", 1)), 2),
+        (read(make_bug_vg()), None, None),
+        (read(make_bug_vg()), NO_API, None),
+        (ABSENT, recorded(record("docker", 40)), None),
+    ],
+)
+def test_drift_is_counted_only_where_it_was_looked_for(
+    reading: Reading | LvmError, records: RecordedSizes | InventoryError | None, drift_count: int | None
+) -> None:
+    judgement, _ = judged(reading, records)
+    assert document_of(judgement).drift_count == drift_count
+
+
 def test_filesystems_of_an_unreadable_group_are_unknown_not_zero() -> None:
     judgement, _ = judged(ABSENT, recorded(record("docker", 40)))
     assert judgement.filesystems is not None

@@ -52,7 +52,7 @@ OUTSIDE = {
     "keystoneauth1": ("agent.inventory",),
     "subprocess": ("agent.host",),
     "sqlite3": ("agent.outbox",),
-    "tomllib": ("agent.inventory.file", "agent.config.load"),
+    "tomllib": ("agent.core.toml",),
 }
 """Each package from outside is touched by one room only."""
 

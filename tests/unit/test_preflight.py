@@ -310,8 +310,13 @@ def test_nothing_changes_in_a_group_with_a_missing_or_read_only_volume() -> None
     answer = run(volume_group, [DOCKER], "docker=31")
     assert (kinds(answer), answer.exit_code) == (["pv_missing"], ExitCode.DOES_NOT_FIT)
     assert (answer.reasons[0].needed_extents, answer.reasons[0].available_extents) == (32, 0)
+    assert str(answer.reasons[0].hint).startswith("bring the missing disk back")
     read_only = msgspec.structs.replace(make_bug_vg(), attributes="rz--n-")
-    assert kinds(run(read_only, [DOCKER], "docker=31")) == ["vg_read_only"]
+    answer = run(read_only, [DOCKER], "docker=31")
+    assert (kinds(answer), answer.exit_code) == (["vg_read_only"], ExitCode.DOES_NOT_FIT)
+    assert str(answer.reasons[0].hint).startswith(
+        "make the volume group writable: `vgcfgbackup -f FILE cgts-vg`"
+    )
 
 
 # Rules

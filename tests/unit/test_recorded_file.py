@@ -106,6 +106,14 @@ def test_the_same_bytes_are_not_parsed_again(tmp_path: Path) -> None:
         (ROW + "volume_group = 7", "row 1 ('docker'): volume_group must be text, not 7"),
         (ROW.replace('"docker"', '""'), "row 1: name is empty"),
         (ROW.replace('"docker"', "5"), "row 1: name must be text, not 5"),
+        (
+            ROW.replace('"docker"', "[0x" + "f" * 20_000 + "]"),
+            "row 1: name must be text, not a huge number",
+        ),
+        (
+            ROW.replace('"30GiB"', "0x" + "f" * 20_000),
+            "row 1 ('docker'): size: a size above 2^63 bytes does not exist",
+        ),
         (ROW.replace('name = "docker"', ""), "row 1: name is missing"),
         (ROW.replace('size = "30GiB"', ""), "row 1 ('docker'): size is missing"),
         (ROW.replace('logical_volume = "docker-lv"', ""), "row 1 ('docker'): logical_volume is missing"),

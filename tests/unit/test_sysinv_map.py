@@ -181,7 +181,7 @@ def test_a_row_is_as_old_as_its_last_change_or_its_creation(
         ("size", 0, "size 0 is zero"),
         ("size", 8589934592, "size 8589934592 is above 2^63 bytes, which no volume can have"),
         pytest.param(
-            "size", 10**5000, "size (a huge number) is above 2^63 bytes, which no volume can have", id="huge"
+            "size", 10**5000, "size a huge number is above 2^63 bytes, which no volume can have", id="huge"
         ),
         ("logical_volume", 7, "logical_volume 7 is not text"),
         (

@@ -1,14 +1,14 @@
 """The sysinv tables of the configuration: what is needed, what is of no use, what can't be meant."""
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from agent.inventory.settings import AuthSettings, InventorySection, find_sysinv_problems
+from agent.inventory.settings import AuthSettings, InventorySection, find_problems, find_sysinv_problems
 
 URL = "http://controller:6385"
 SCHEME = "must begin with http:// or https:// and name a host"
-USER = "holds a user or password: they belong into files named in [inventory.auth]"
+USER = "holds a user or password: they belong into files, which other keys name"
 
 
 def problems(auth: dict[str, Any] | None = None, **fields: Any) -> list[tuple[str, str]]:
@@ -68,3 +68,17 @@ def test_problems(auth: dict[str, Any], fields: dict[str, Any], expected: list[t
     found = problems(auth, **fields)
     assert found == expected
     assert "secret" not in str(found)
+
+
+@pytest.mark.parametrize("kind", ["none", "file", "sysinv"])
+def test_a_password_in_a_url_is_refused_whatever_is_configured(
+    kind: Literal["none", "file", "sysinv"],
+) -> None:
+    """`agent config show` prints URLs, those of an inventory that is not in use too."""
+    settings = InventorySection(
+        kind=kind,
+        path="/sizes.toml" if kind == "file" else None,
+        url="http://u:secret@c",
+        auth=AuthSettings(**{**KEYSTONE, "url": "http://u:secret@k"}),
+    )
+    assert list(find_problems(settings)) == [("url", USER), ("auth.url", USER)]

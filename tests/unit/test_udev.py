@@ -1,5 +1,6 @@
 """The watcher's thread with scripted events: it filters, posts, reopens and never dies."""
 
+import contextlib
 import errno
 import queue
 from collections.abc import Callable
@@ -47,10 +48,8 @@ class Script:
     def poll(self, timeout_seconds: float) -> BlockEvent | None:
         assert not self.is_closed
         if not self._steps:
-            try:
+            with contextlib.suppress(queue.Empty):
                 self._woken.get(timeout=timeout_seconds)
-            except queue.Empty:
-                pass
             return None
         step = self._steps.pop(0)
         if isinstance(step, OSError):

@@ -19,7 +19,8 @@ ROOT = Path(__file__).parent.parent.parent
 REPORTS_VARIABLE = "VM_REPORTS"
 ARTEFACTS_VARIABLE = "VM_ARTEFACTS"
 IN_GUEST = REPORTS_VARIABLE in os.environ
-_TIMEOUT_SECONDS = "280"
+_TIMEOUT_SECONDS = "600"
+"""For all tests of a guest; on a quiet machine they take a third of it."""
 
 _REASON = pytest.StashKey[str | None]()
 _REPORTS = pytest.StashKey[dict[str, list[pytest.TestReport]]]()
@@ -32,8 +33,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def boot_of(item: pytest.Item) -> str | None:
+    """The guest that a test runs in; None = it runs outside."""
     marker = item.get_closest_marker("vm")
-    return None if marker is None else str(marker.kwargs.get("boot", "common"))
+    boot: str | None = None if marker is None else marker.kwargs.get("boot", "common")
+    return boot
 
 
 def reason_not_to_run(config: pytest.Config) -> str | None:
@@ -181,6 +184,17 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         with Path(os.environ[REPORTS_VARIABLE]).open("a") as lines:
             lines.write(json.dumps(data) + "\n")
     return report
+
+
+@pytest.fixture
+def nothing_left_running() -> None:
+    """Replaces the guard of all tests: a server serves a whole story here, and the guest ends everything."""
+
+
+@pytest.fixture
+def figure(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
+    """Notes something measured, which the summary prints."""
+    return lambda name, value: request.node.user_properties.append((name, value))
 
 
 @pytest.fixture(scope="session")

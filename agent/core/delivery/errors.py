@@ -1,4 +1,4 @@
-"""Failures of the outbox, named by meaning.  Not here: the findings about single reports (`reporting`)."""
+"""Failures of the outbox, named by meaning.  Not here: the findings about single reports (`advice`)."""
 
 from agent.core.errors import AgentError, ExitCode
 

@@ -113,7 +113,8 @@ class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What `agent status` prints: schema ``agent.status/v1``."""
 
     schema: Literal["agent.status/v1"] = STATUS_SCHEMA
-    state_directory: str
+    state_directory: str | None
+    """None = it could not be found out, or nothing was looked at for one of the `problems`."""
     hostname: str | None
     daemon: DaemonStatus
     written_at: datetime | None
@@ -139,9 +140,7 @@ def summarize(document: AuditDocument) -> AuditSummary:
         verdict=document.verdict,
         stale=document.stale,
         as_of=document.as_of,
-        drift_count=None
-        if document.filesystems is None
-        else sum(filesystem.verdict.is_drift for filesystem in document.filesystems),
+        drift_count=document.drift_count,
         critical_count=severities.count(Severity.CRITICAL),
         warning_count=severities.count(Severity.WARNING),
     )

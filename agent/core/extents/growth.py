@@ -1,7 +1,7 @@
 """What bringing LVs to some size would allocate, and which command of a series would fail first.
 
 Each `Growth` stands for one lvextend or lvcreate.  Pure; imports nothing of the host.  Not here: which
-growths somebody asks for (`preflight`, `upgrade`).
+growths somebody asks for (`resize.preflight`, `resize.upgrade`).
 """
 
 from collections.abc import Iterable, Iterator

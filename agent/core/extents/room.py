@@ -20,7 +20,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     """The physical volumes, in the same order; empty = nobody asks for a particular one."""
     is_frozen: bool = False
-    """LVM refuses every change: a physical volume of the group is missing."""
+    """LVM refuses every change: a physical volume of the group is missing, or the group is read-only."""
 
     @property
     def extents(self) -> int:
@@ -77,5 +77,15 @@ def allocatable_room(volume_group: VolumeGroup) -> Room:
     return Room(
         free=tuple(pv.free_extents for pv in usable),
         names=tuple(pv.name for pv in usable),
-        is_frozen=volume_group.missing_pv_count > 0,
+        is_frozen=is_frozen(volume_group),
     )
+
+
+def is_frozen(volume_group: VolumeGroup) -> bool:
+    """Whether LVM refuses every change to it, however much room there is."""
+    return volume_group.missing_pv_count > 0 or is_read_only(volume_group)
+
+
+def is_read_only(volume_group: VolumeGroup) -> bool:
+    """Whether its metadata lacks the WRITE flag: the first letter of vg_attr."""
+    return volume_group.attributes.startswith("r")

@@ -1,4 +1,4 @@
-"""Extents: who occupies them, which can be handed out, and what a volume of some size needs.
+"""Extents: who occupies them, and what a volume of some size needs.
 
 `physical_extents` attributes every used extent to a top-level LV; `Layout` says what growing an LV
 costs.  See lvm2's lib/metadata/lv_manip.c for the rules followed here.  Not here: handing extents out

@@ -1,6 +1,6 @@
 """Where a size got lost: each layer compared with the one below it, and what would mend it.
 
-Commands stand in hints as text and are never run.  Pure.  Not here: finding the layers (`layers`).
+Commands stand in hints as text and are never run.  Pure.  Not here: finding the layers (`stacks`).
 """
 
 from collections.abc import Iterator

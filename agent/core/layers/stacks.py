@@ -2,7 +2,7 @@
 
 `find_stacks` says which devices are worth asking; `describe` joins the answers.  Pure: everything about
 the host comes in a `HostView` and in `Probe`s.  Not here: reading them (`agent.host.layers`), what is
-wrong with a layer (`layer_findings`).
+wrong with a layer (`findings`).
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
 """What a host shows of its block devices, mounts and filesystems at one moment: plain values.
 
-Pure.  Not here: reading them (`agent.host.layers`), joining them (`layers`).
+Pure.  Not here: reading them (`agent.host.layers`), joining them (`stacks`).
 """
 
 from collections.abc import Mapping

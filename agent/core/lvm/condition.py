@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from agent.core.models import Finding, LogicalVolume, ReadMode, Severity, VolumeGroup
-from agent.core.names import to_visible
+from agent.core.names import to_short
 
 _MESSAGE_CHARACTERS: Final = 300
 _MESSAGES_MAX: Final = 10
@@ -27,8 +27,7 @@ _PARTIAL_ATTRIBUTE: Final = 8
 
 def harmless(text: str, limit: int = _MESSAGE_CHARACTERS) -> str:
     """Text of somebody else, short and with nothing in it that a terminal or log would act on."""
-    escaped = to_visible(text[: limit + 1])
-    return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
+    return to_short(text, limit)
 
 
 def meaningful_lines(messages: str) -> tuple[str, ...]:

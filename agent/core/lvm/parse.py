@@ -1,7 +1,7 @@
 """Two LVM reports become one volume group: rows grouped, names undressed, sums checked.
 
 LVM's word is taken only when it is complete and agrees with itself; anything else is a `ReportError`.
-Not here: JSON (see `lvmjson`), single LVs (see `volumes`), running LVM and what its failures mean
+Not here: JSON (see `decode`), single LVs (see `volumes`), running LVM and what its failures mean
 (`agent.host.lvm`), findings about the volume group's state (see `condition`).
 """
 

@@ -1,7 +1,7 @@
 """The rows that LVM reports are made of.  Their fields are exactly what is asked of `vgs` and `lvs`.
 
 Every shape takes `json` (each value a string), `json_std` (numbers, nulls and arrays), keys in any order
-and keys nobody asked for.  Not here: decoding (see `lvmjson`), what the rows mean (see `parse`).
+and keys nobody asked for.  Not here: decoding (see `decode`), what the rows mean (see `parse`).
 """
 
 from typing import Annotated

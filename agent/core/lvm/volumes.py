@@ -1,6 +1,6 @@
 """One logical volume from its rows: segments put in order, names undressed, sizes checked.
 
-Not here: JSON (see `lvmjson`), what several LVs must agree on (see `parse`).
+Not here: JSON (see `decode`), what several LVs must agree on (see `parse`).
 """
 
 import re

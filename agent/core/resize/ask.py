@@ -1,18 +1,19 @@
 """What somebody asks for on a command line: ``docker=40``, ``docker=+10``, ``backup=25600MiB``.
 
 All mistakes of all arguments are found at once.  Pure.  Not here: whether the names exist and the sizes
-make sense (`resize_rules`).
+make sense (`rules`).
 """
 
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from agent.core.names import to_visible
+from agent.core.names import to_short, to_visible
 from agent.core.resize.document import Code, Reason
 from agent.core.units import parse_size
 
 MAX_SUGGESTED_NAMES = 3
+_MAX_SHOWN_CHARACTERS = 60
 
 _HINT = (
     "write NAME=SIZE, for example docker=40 (GiB), docker=40GiB, docker=40960MiB, "
@@ -54,6 +55,11 @@ def parse_asked(words: Iterable[str]) -> tuple[tuple[Asked, ...], tuple[Reason, 
 
 
 def _parse(word: str) -> Asked:
+    try:
+        word.encode()
+    except UnicodeEncodeError:  # Python keeps such bytes as lone surrogates, and JSON can't hold them
+        msg = "it is not UTF-8 text"
+        raise ValueError(msg) from None
     name, equals, size = (part.strip(" ") for part in word.partition("="))
     if not equals:
         msg = "there is no = in it"
@@ -78,8 +84,7 @@ def _mistake(kind: str, subject: str, message: str, hint: str) -> Reason:
 
 def _shown(text: str) -> str:
     """Typed text, harmless and of bearable length."""
-    shown = to_visible(text)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."  # noqa: PLR2004
+    return to_short(text, _MAX_SHOWN_CHARACTERS)
 
 
 def suggest_names(name: str, known: Sequence[str]) -> tuple[str, ...]:

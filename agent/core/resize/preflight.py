@@ -2,7 +2,7 @@
 
 The one function that the command line and an inventory service's guard share (also as
 `capacity.preflight`).  Pure; imports nothing of the host.  Not here: the platform's rules
-(`resize_rules`), what makes a host busy (`busy`), whether a rebuild would work (`upgrade`).
+(`rules`), what makes a host busy (`busy`), whether a rebuild would work (`upgrade`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from agent.core.advice import drift_findings
 from agent.core.compare import judge_filesystem, records_of
 from agent.core.extents.growth import assess_growths, growth_to, growths_to
-from agent.core.extents.room import allocatable_room
+from agent.core.extents.room import allocatable_room, is_frozen, is_read_only
 from agent.core.models import RecordedFilesystem, RecordedSizes, VolumeGroup
 from agent.core.report import CapacitySection, FilesystemSection, FilesystemVerdict
 from agent.core.resize.ask import Asked
@@ -18,6 +18,7 @@ from agent.core.resize.busy import Activity, find_activity, find_snapshots
 from agent.core.resize.document import Answer, AskedSection, Change, Code, Reason
 from agent.core.resize.ledger import Step, keep_ledger, unchanged_steps
 from agent.core.resize.rules import Resize, find_broken_rules, resolve
+from agent.core.resize_advice import advise_thaw
 from agent.core.units import MAX_BYTES, format_gib
 
 
@@ -70,7 +71,7 @@ def _plan(
     wanted = [step for step in wanted if not step[0].phase.is_deleting]
     # A size beyond 2^63 is refused by a rule; the walk only has to survive it.
     growths = growths_to(
-        volume_group, ((row.logical_volume, min(size, MAX_BYTES)) for row, _, size in wanted)
+        volume_group, ((row.logical_volume, min(size_bytes, MAX_BYTES)) for row, _, size_bytes in wanted)
     )
     return tuple(
         Step(filesystem=row.name, change=change, growth=growth)
@@ -90,24 +91,23 @@ def _growing(steps: Sequence[Step]) -> tuple[str, ...]:
 def explain_shortage(volume_group: VolumeGroup, capacity: CapacitySection) -> Iterator[Reason]:
     """Name the command that would fail first and how many extents must be freed for all to succeed."""
     failure = capacity.first_failure
-    if failure is None or volume_group.missing_pv_count:
+    if failure is None or is_frozen(volume_group):
         return
     first = (
         f"{failure.logical_volume} would fail: {failure.needed_extents} extents needed, "
         f"but only {failure.available_extents} available"
     )
-    short, where = capacity.shortfall_extents, ""
-    if short == 0:
-        # Enough in all, but not on enough separate physical volumes for stripes or copies.
-        short = failure.needed_extents - failure.available_extents
-        where = " on the physical volumes that can hold its stripes or copies"
+    short_extents = capacity.short_extents
     is_total = capacity.shortfall_extents > 0
+    # Enough in all, but not on enough separate physical volumes for stripes or copies.
+    where = "" if is_total else " on the physical volumes that can hold its stripes or copies"
     yield Reason(
         code=Code.DOES_NOT_FIT,
         kind="extents_short" if is_total else "extents_misplaced",
         subject=failure.logical_volume,
         message=f"{first} (all growths together: {capacity.needed_extents} of {capacity.available_extents})",
-        hint=f"free {short} extents ({format_gib(short * volume_group.extent_size_bytes)}){where}, "
+        hint=f"free {short_extents} extents "
+        f"({format_gib(short_extents * volume_group.extent_size_bytes)}){where}, "
         "add a physical volume, or ask for less",
         needed_extents=capacity.needed_extents if is_total else failure.needed_extents,
         available_extents=capacity.available_extents if is_total else failure.available_extents,
@@ -124,18 +124,17 @@ def _explain_unchangeable(volume_group: VolumeGroup, capacity: CapacitySection) 
             subject=volume_group.name,
             message=f"{volume_group.missing_pv_count} physical volume(s) of {volume_group.name} are missing: "
             "LVM changes nothing meanwhile",
-            hint="bring the disk back (`vgextend --restoremissing`), or give it up "
-            f"(`vgreduce --removemissing {volume_group.name}`)",
+            hint=advise_thaw(volume_group),
             needed_extents=capacity.needed_extents,
             available_extents=0,
         )
-    if volume_group.attributes.startswith("r"):
+    if is_read_only(volume_group):
         yield Reason(
             code=Code.DOES_NOT_FIT,
             kind="vg_read_only",
             subject=volume_group.name,
             message=f"volume group {volume_group.name} is read-only: LVM changes nothing in it",
-            hint=f"`vgchange --permission rw {volume_group.name}`",
+            hint=advise_thaw(volume_group),
             needed_extents=capacity.needed_extents,
             available_extents=0,
         )

@@ -95,9 +95,9 @@ def _explain(volume_group: VolumeGroup, steps: Sequence[Step], capacity: Capacit
     failure = capacity.first_failure
     if failure is None:
         return
-    short = max(capacity.shortfall_extents, failure.needed_extents - failure.available_extents)
+    short_extents = capacity.short_extents
     by_name = {step.growth.logical_volume: step for step in steps}
-    size = format_gib(short * volume_group.extent_size_bytes)
+    size = format_gib(short_extents * volume_group.extent_size_bytes)
     yield Reason(
         code=Code.DOES_NOT_FIT,
         kind="rebuild_short" if capacity.shortfall_extents else "extents_misplaced",
@@ -105,8 +105,8 @@ def _explain(volume_group: VolumeGroup, steps: Sequence[Step], capacity: Capacit
         message=f"{failure.logical_volume} would fail: {failure.needed_extents} extents needed, but only "
         f"{failure.available_extents} available then (all LVs together: {capacity.needed_extents} of "
         f"{capacity.available_extents})",
-        hint=f"before the upgrade, free {short} extents ({size}): "
-        + "; ".join(_ways_out(volume_group, by_name, by_name[failure.logical_volume], short)),
+        hint=f"before the upgrade, free {short_extents} extents ({size}): "
+        + "; ".join(_ways_out(volume_group, by_name, by_name[failure.logical_volume], short_extents)),
         needed_extents=capacity.needed_extents,
         available_extents=capacity.available_extents,
         logical_volume=failure.logical_volume,
@@ -114,16 +114,18 @@ def _explain(volume_group: VolumeGroup, steps: Sequence[Step], capacity: Capacit
 
 
 def _ways_out(
-    volume_group: VolumeGroup, steps: Mapping[str, Step], failing: Step, short: int
+    volume_group: VolumeGroup, steps: Mapping[str, Step], failing: Step, short_extents: int
 ) -> Iterator[str]:
     """What to shrink or free, the simplest first."""
     left_bytes = (
-        (failing.growth.needed_extents - short) // failing.growth.areas * volume_group.extent_size_bytes
+        (failing.growth.needed_extents - short_extents)
+        // failing.growth.areas
+        * volume_group.extent_size_bytes
     )
     if failing.filesystem is not None and left_bytes >= GIB:
         yield f"record {failing.filesystem} with {left_bytes // GIB} GiB at most, or others with less"
     kept = [step.growth for step in steps.values() if step.change is Change.KEPT]
-    enough = [growth for growth in kept if growth.needed_extents >= short]
+    enough = [growth for growth in kept if growth.needed_extents >= short_extents]
     if enough:
         names = ", ".join(f"{growth.logical_volume} ({growth.needed_extents} extents)" for growth in enough)
         yield f"or remove what is not recorded, if nobody needs it: {names}"

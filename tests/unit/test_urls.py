@@ -1,10 +1,10 @@
-"""`[report] url`: what could never work is said at once."""
+"""Base URLs of APIs: what could never work is said at once."""
 
 import pytest
 
-from agent.reporting.settings import find_url_problems
+from agent.core.urls import find_url_problems
 
-NO_HOST = "must be an http or https URL with a host"
+NO_HOST = "must begin with http:// or https:// and name a host"
 
 
 @pytest.mark.parametrize(
@@ -22,12 +22,19 @@ def test_good_urls(url: str) -> None:
         ("https://", [NO_HOST]),
         ("https://:443/v1", [NO_HOST]),
         ("http://h:0/", [NO_HOST]),
-        ("http://[::1", ["is no URL"]),
-        ("http://h:99999/v1", ["is no URL"]),
+        ("http://[::1", ["is not a usable URL"]),
+        ("http://h:99999/v1", ["is not a usable URL"]),
         ("https://h/v1?token=x", ["must end with its path: no ? and no #"]),
         ("https://h/v1#x", ["must end with its path: no ? and no #"]),
-        ("https://user:secret@h/v1", ["must not hold a user or password: use token_file"]),
+        (
+            "https://user:secret@h/v1",
+            ["holds a user or password: they belong into files, which other keys name"],
+        ),
     ],
 )
 def test_bad_urls(url: str, problems: list[str]) -> None:
     assert list(find_url_problems(url)) == problems
+
+
+def test_no_url_is_no_bad_one() -> None:
+    assert list(find_url_problems(None)) == []
