@@ -68,10 +68,16 @@ class _Process:
                 cwd="/",
             )
             self.pid = self._process.pid
+            undo.callback(self._end_now)
             self.exit_fd = os.pidfd_open(self.pid)
             undo.pop_all()
         os.close(report_end)
         os.close(messages_end)
+
+    def _end_now(self) -> None:
+        """It runs, but can't be watched: out of descriptors, or a kernel without pidfd."""
+        self.signal_group(signal.SIGKILL)
+        self._process.wait()
 
     def reap(self) -> int | None:
         return self._process.poll()

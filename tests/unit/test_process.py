@@ -1,5 +1,6 @@
 """The child runner with real children, and with one that can't be killed."""
 
+import errno
 import os
 import select
 import signal
@@ -8,7 +9,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 import pytest
+from pytest_mock import MockerFixture
 
 from agent.core.errors import LvmAborted, LvmMissing, LvmStuck
 from agent.host.child import Child, Command, start
@@ -196,6 +199,15 @@ def test_an_interrupt_leaves_no_child(runner: Runner, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(runner, f"echo $$ > {pids}; kill -INT {os.getpid()}; exec sleep 600")
     require_end(int(pids.read_text()))
+
+
+def test_a_child_that_can_not_be_watched_is_ended(runner: Runner, mocker: MockerFixture) -> None:
+    # Running out of descriptors exactly there can't be made to happen from outside.
+    mocker.patch("os.pidfd_open", side_effect=OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+    children = set(psutil.Process().children())
+    with pytest.raises(LvmMissing, match="Too many open files"):
+        run(runner, "exec sleep 600")
+    assert set(psutil.Process().children()) == children
 
 
 def test_a_program_that_can_not_be_started_ends_those_that_were(runner: Runner, tmp_path: Path) -> None:

@@ -75,10 +75,11 @@ def test_a_password_in_a_url_is_refused_whatever_is_configured(
     kind: Literal["none", "file", "sysinv"],
 ) -> None:
     """`agent config show` prints URLs, those of an inventory that is not in use too."""
+    auth: dict[str, Any] = {**KEYSTONE, "url": "http://u:secret@k"}
     settings = InventorySection(
         kind=kind,
         path="/sizes.toml" if kind == "file" else None,
         url="http://u:secret@c",
-        auth=AuthSettings(**{**KEYSTONE, "url": "http://u:secret@k"}),
+        auth=AuthSettings(**auth),
     )
     assert list(find_problems(settings)) == [("url", USER), ("auth.url", USER)]
