@@ -33,20 +33,13 @@ def announce(document: AuditDocument, news: News) -> None:
         audit_id=str(document.audit_id),
         trigger=str(document.trigger),
         verdict=str(document.verdict),
-        drift_count=count_drift(document),
+        drift_count=document.drift_count,
         lv_count=None if group is None else group.lv_count,
         free_extents=None if group is None else group.free_extents,
         finding_count=len(document.findings),
         stale=document.stale,
         duration_seconds=document.duration_seconds,
     )
-
-
-def count_drift(document: AuditDocument) -> int | None:
-    """How many filesystems drift; None = nothing was compared."""
-    if document.filesystems is None:
-        return None
-    return sum(row.verdict.is_drift for row in document.filesystems)
 
 
 def to_status(documents: Sequence[AuditDocument]) -> str:

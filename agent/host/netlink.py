@@ -10,7 +10,7 @@ from typing import Final
 
 import pyudev
 
-from agent.host.udev import BlockEvent
+from agent.host.block_event import BlockEvent
 
 _RECEIVE_BUFFER_BYTES: Final = 4 * 1024 * 1024
 """Some 5,000 events; without privileges the kernel grants no more than net.core.rmem_max."""

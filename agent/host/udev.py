@@ -7,10 +7,10 @@ Not here: settling and coalescing (`agent.daemon.agenda`), reading LVM.
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, Protocol
 
-import msgspec
+from agent.host.block_event import BlockEvent
 
 POLL_SECONDS: Final = 5.0
 """How long the thread sleeps without events before it shows that it is alive."""
@@ -18,14 +18,6 @@ _STALE_SECONDS: Final = 30.0
 _JOIN_SECONDS: Final = 2.0
 _BACKOFF_SECONDS: Final = (0.1, 0.5, 2.0, 10.0)
 """Before the second, third … try to open a monitor; well below `_STALE_SECONDS`."""
-
-
-class BlockEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One event of a block device."""
-
-    action: str
-    device: str
-    properties: Mapping[str, str]
 
 
 class EventSource(Protocol):

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.host.udev import BlockEvent, EventSource, Watcher, concerns_lvm
+from agent.host.block_event import BlockEvent
+from agent.host.udev import EventSource, Watcher, concerns_lvm
 
 LVM_UUID = "LVM-DexPKpXJNd9TAXf0VjtiBJYyaKoTtxbX6M5ZktCwSeIk5E1ZMyxSNRfXcFS3AWPn"
 OVERRUN = OSError(errno.ENOBUFS, "No buffer space available")

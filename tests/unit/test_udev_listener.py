@@ -7,7 +7,8 @@ from structlog.testing import capture_logs
 from agent.core.report import Trigger
 from agent.daemon.listener import UdevListener
 from agent.daemon.mailbox import AUDIT_FOR_UDEV, Request
-from agent.host.udev import BlockEvent, open_netlink
+from agent.host.block_event import BlockEvent
+from agent.host.udev import open_netlink
 
 EVENT = BlockEvent(action="change", device="dm-3", properties={})
 
