@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from time import monotonic
@@ -115,7 +116,10 @@ class Wiring:
         Raises:
             KeyboardInterrupt: on leaving, when there was a signal.
         """
-        with Runner(meanwhile=_import_the_rest) as runner, _aborting(runner):
+        with (
+            Runner(meanwhile=partial(_import_the_rest, settings.inventory.kind)) as runner,
+            _aborting(runner),
+        ):
             yield LvmReader(runner, Path(settings.lvm.directory), settings.lvm.timeout_seconds)
 
     @contextmanager
@@ -153,10 +157,12 @@ class _LateLayers:
         return self._scanner.scan(volume_group)
 
 
-def _import_the_rest() -> None:
+def _import_the_rest(inventory_kind: str) -> None:
     """Import, while LVM is at work, what is needed when it has answered."""
     for name in ("psutil", "agent.core.judge", "agent.host.layers", "agent.host.prober"):
         import_module(name)
+    if inventory_kind == "file":
+        import_module("tomllib")
 
 
 @contextmanager

@@ -36,10 +36,10 @@ def judge_filesystem(
     recorded_extents = needed_extents(volume_group, record.recorded_bytes, layout)
     actual_extents = 0 if lv is None else lv.extents
     verdict = _verdict(record, lv, recorded_extents)
-    since = None
-    if verdict.is_drift and is_in_transition(record, lv, as_of=as_of, grace_seconds=grace_seconds):
+    is_drift, since = verdict.is_drift, None
+    if is_drift and is_in_transition(record, lv, as_of=as_of, grace_seconds=grace_seconds):
         verdict = FilesystemVerdict.TRANSITION
-    elif verdict.is_drift and record.phase.is_under_way and record.recorded_at is not None:
+    elif is_drift and record.phase.is_under_way and record.recorded_at is not None:
         since = f"{record.state or record.phase} since {record.recorded_at:%Y-%m-%dT%H:%M:%SZ}"
     return FilesystemSection(
         name=record.name,

@@ -3,12 +3,14 @@
 Not here: how a deadline reaches each byte (`limits`), anything about inventories.
 """
 
+import errno
 import http.client
 import io
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -196,15 +198,24 @@ def _load_trust(limits: Limits) -> _BoundedAdapter:
     transport = limits.transport
     try:
         if transport.ca_file is not None:
+            _require_no_pipe(transport.ca_file)
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(transport.ca_file)
     except OSError as error:
         raise unusable_file("CA file", transport.ca_file, error) from None
     try:
+        for path in (transport.client_certificate_file, transport.client_key_file):
+            _require_no_pipe(path)
         return _BoundedAdapter(limits)
     except OSError as error:
         raise unusable_file(
             "client certificate or its key", transport.client_certificate_file, error
         ) from None
+
+
+def _require_no_pipe(path: Path | None) -> None:
+    """OpenSSL would wait for the writer of a named pipe, and no deadline reaches it there."""
+    if path is not None and path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, "not a regular file")
 
 
 def _keep_headers(request: requests.PreparedRequest) -> requests.PreparedRequest:

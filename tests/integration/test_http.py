@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -402,6 +403,20 @@ def test_unusable_authority_file(tmp_path: Path, content: bytes | None, reason: 
     error = failure_of("https://127.0.0.1:1/", Transport(ca_file=path))
     assert error.failure is HttpFailure.TLS
     assert str(error) == f"{path}: the CA file can't be used ({reason})"
+
+
+@pytest.mark.parametrize("key", ["ca_file", "client_certificate_file", "client_key_file"])
+def test_a_certificate_file_that_is_a_pipe_is_not_waited_for(
+    authority: trustme.CA, tmp_path: Path, key: str
+) -> None:
+    pipe, pem = tmp_path / "pipe", tmp_path / "client.pem"
+    os.mkfifo(pipe)
+    authority.issue_cert("agent@example").private_key_and_cert_chain_pem.write_to_path(pem)
+    files: dict[str, Any] = {"client_certificate_file": pem} if key == "client_key_file" else {}
+    files[key] = pipe
+    error = failure_of("https://127.0.0.1:1/", Transport(**files))
+    assert error.failure is HttpFailure.TLS
+    assert error.detail.endswith("can't be used (not a regular file)")
 
 
 def test_authority_file_that_is_taken_away(authority: trustme.CA, ca_file: Path) -> None:

@@ -7,7 +7,7 @@ from lvm_lab import EXTENT, audit, audit_several, kinds_of, rows_of, write_rows
 from scratch_lvm import MIB, ScratchLvm
 
 from agent.core.models import ReadMode
-from agent.core.report import AuditVerdict, FilesystemVerdict
+from agent.core.report import AuditVerdict, FilesystemVerdict, FirstFailure
 
 pytestmark = pytest.mark.lvm
 
@@ -177,6 +177,38 @@ def test_group_of_another_host_is_unknown(own_lvm: ScratchLvm) -> None:
     assert status == 5
     (finding,) = (each for each in document.findings if each.kind == "vg_foreign")
     assert "elsewhere" in finding.message
+
+
+def test_a_read_only_group_takes_nothing_until_its_hint_was_followed(
+    own_lvm: ScratchLvm, tmp_path: Path
+) -> None:
+    """lvm2 has no command for the flag: this is how it is set, and how the hint says that it is taken away."""
+    own_lvm.create_group("data-vg", own_lvm.add_disk(DISK))
+    own_lvm.create_volume("data-vg", "docker-lv", 30 * EXTENT)
+    copy = tmp_path / "copy.vgcfg"
+    read_write, read_only = '"RESIZEABLE", "READ", "WRITE"', '"RESIZEABLE", "READ"'
+    own_lvm.check("vgcfgbackup", "-f", str(copy), "data-vg")
+    copy.write_text(copy.read_text().replace(read_write, read_only, 1))
+    own_lvm.check("vgcfgrestore", "-f", str(copy), "data-vg")
+
+    record = write_rows(tmp_path / "sizes.toml", {"docker-lv": "140MiB"})
+    status, document = audit(own_lvm, "data-vg", record)
+    assert status == 7
+    assert document.capacity is not None
+    assert document.capacity.first_failure == FirstFailure(
+        logical_volume="docker-lv", needed_extents=5, available_extents=0
+    )
+    hint = next(each.hint for each in document.findings if each.kind == "does_not_fit")
+    assert hint is not None
+    assert "`vgcfgbackup -f FILE data-vg`" in hint
+    assert "`vgcfgrestore -f FILE data-vg`" in hint
+    assert own_lvm.extend("data-vg", "docker-lv", 35 * EXTENT).returncode != 0
+
+    own_lvm.check("vgcfgbackup", "-f", str(copy), "data-vg")
+    copy.write_text(copy.read_text().replace(read_only, read_write, 1))
+    own_lvm.check("vgcfgrestore", "-f", str(copy), "data-vg")
+    assert own_lvm.extend("data-vg", "docker-lv", 35 * EXTENT).returncode == 0
+    assert audit(own_lvm, "data-vg", record)[0] == 0
 
 
 def test_two_groups_of_one_name_are_unknown(own_lvm: ScratchLvm) -> None:

@@ -5,7 +5,7 @@ import pytest
 from builders import make_bug_vg, make_lv, make_pv, make_vg, record, recorded
 
 from agent.core.errors import ExitCode
-from agent.core.models import Phase
+from agent.core.models import Phase, Source
 from agent.core.report import CapacitySection, FirstFailure
 from agent.core.resize.document import Change, Code
 from agent.core.resize.upgrade import check_rebuild
@@ -122,6 +122,49 @@ def test_enough_in_all_but_not_side_by_side() -> None:
     (reason,) = answer.reasons
     assert (reason.kind, reason.needed_extents, reason.available_extents) == ("extents_misplaced", 32, 112)
     assert "32 extents needed, but only 24 available" in reason.message
+
+
+def test_the_most_that_may_be_recorded_is_counted_as_the_inventory_counts() -> None:
+    """A database of n GiB has 2 n: of 10 GiB 320 extents of 32 MiB, 200 of them fit, which is 6.25 GiB."""
+    database = record("database", 5, lv="pgsql-lv", source=Source.CONTROLLER_FS, whole_gib=True, factor=2)
+    volume_group = make_vg([make_lv("pgsql-lv", 100)], extent_count=200)
+    (reason,) = check_rebuild(volume_group, recorded(database)).reasons
+    assert reason.message.startswith("pgsql-lv would fail: 320 extents needed, but only 200 available then")
+    assert "record database with 3 GiB at most" in str(reason.hint)
+    fits = record("database", 3, lv="pgsql-lv", source=Source.CONTROLLER_FS, whole_gib=True, factor=2)
+    assert check_rebuild(volume_group, recorded(fits)).allowed is True
+
+
+@pytest.mark.parametrize(
+    ("segtype", "data_stripes", "pv_extents", "most", "too_much"),
+    [
+        # Two stripes of 96 extents = 192 extents = 6 GiB; two copies of 96 and one of metadata: 97 extents each.
+        ("striped", 2, 96, 6, 7),
+        ("raid1", 2, 97, 3, 4),
+        ("raid1", 2, 96, 2, 3),
+    ],
+)
+def test_the_most_of_stripes_and_copies(
+    segtype: str, data_stripes: int, pv_extents: int, most: int, too_much: int
+) -> None:
+    areas = [("/dev/a", 2), ("/dev/b", 2)]
+    if segtype == "raid1":
+        areas = [("x-lv_rimage_0", 2), ("x-lv_rimage_1", 2)]
+    volume = make_lv("x-lv", 2, segtype=segtype, areas=areas, data_stripes=data_stripes)
+    images = [
+        make_lv(f"x-lv_{kind}_{leg}", size, areas=[(f"/dev/{'ab'[leg]}", size)], hidden=True, parent="x-lv")
+        for leg in (0, 1)
+        for kind, size in (("rimage", 2), ("rmeta", 1))
+        if segtype == "raid1"
+    ]
+    volume_group = make_vg(
+        [volume, *images], pvs=[make_pv("/dev/a", pv_extents, 3), make_pv("/dev/b", pv_extents, 3)]
+    )
+    for gib in (too_much, 50):
+        (reason,) = check_rebuild(volume_group, recorded(record("x", gib))).reasons
+        assert f"record x with {most} GiB at most" in str(reason.hint)
+    assert check_rebuild(volume_group, recorded(record("x", most))).allowed is True
+    assert check_rebuild(volume_group, recorded(record("x", too_much))).allowed is False
 
 
 def test_two_records_of_one_volume_make_it_once() -> None:

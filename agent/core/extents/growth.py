@@ -14,7 +14,7 @@ from agent.core.models import RecordedFilesystem, VolumeGroup
 from agent.core.report import CapacitySection, FirstFailure
 
 
-class Growth(msgspec.Struct, frozen=True, kw_only=True):
+class Growth(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one command would have to allocate: `areas` runs of `area_extents` extents each."""
 
     logical_volume: str

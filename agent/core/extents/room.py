@@ -13,7 +13,7 @@ import msgspec
 from agent.core.models import VolumeGroup
 
 
-class Room(msgspec.Struct, frozen=True, kw_only=True):
+class Room(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Free extents by physical volume, those that can really be handed out."""
 
     free: tuple[int, ...]
@@ -32,6 +32,8 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
 
         None when there is no room for it.  `home` names the volumes to be tried first.
         """
+        if area_extents == 0:
+            return self
         left, placed = self._place(areas, area_extents, home)
         return msgspec.structs.replace(self, free=left) if placed == area_extents else None
 

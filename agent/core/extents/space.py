@@ -18,7 +18,7 @@ _POOL_BACKED = frozenset({"thin", "vdo"})
 """Segment types that live inside a pool and occupy nothing of the volume group."""
 
 
-class Layout(msgspec.Struct, frozen=True, kw_only=True):
+class Layout(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How one LV spreads over physical volumes, and so what each further extent of it costs."""
 
     areas: int = 1
@@ -65,20 +65,31 @@ def _segment_layout(segment: Segment, by_name: Mapping[str, LogicalVolume]) -> L
         return Layout(is_pool_backed=True)
     areas = max(1, len(segment.areas) or segment.stripes)
     data_stripes = 1 if segment.segtype in _WHOLE_COPIES else max(1, segment.data_stripes)
-    home = tuple(_volume_below(area.name, by_name) for area in segment.areas)
     return Layout(
         areas=areas,
         data_stripes=min(data_stripes, areas),
         metadata_areas=areas if segment.segtype.startswith("raid") else 0,
-        home=() if None in home else tuple(name for name in home if name is not None),
+        home=_home(segment, by_name),
     )
+
+
+def _home(segment: Segment, by_name: Mapping[str, LogicalVolume]) -> tuple[str, ...]:
+    """The physical volume under each area; nothing unless each is on one alone."""
+    names: list[str] = []
+    for area in segment.areas:
+        name = _volume_below(area.name, by_name)
+        if name is None:
+            return ()
+        names.append(name)
+    return tuple(names)
 
 
 def _volume_below(name: str, by_name: Mapping[str, LogicalVolume]) -> str | None:
     """The physical volume an area ends on: itself, or the last one of the sub-LV it is; None when split."""
-    if name not in by_name:
+    lv = by_name.get(name)
+    if lv is None:
         return name
-    segments = by_name[name].segments
+    segments = lv.segments
     areas = segments[-1].areas if segments else ()
     return areas[0].name if len(areas) == 1 and areas[0].name not in by_name else None
 
@@ -94,7 +105,7 @@ def physical_extents(volume_group: VolumeGroup) -> Mapping[str, int]:
     Sub-LVs have 0.  The spare of pool metadata and a pvmove's temporary volume, which belong to
     nobody, keep their own.  The values add up to the used extents of the volume group.
     """
-    by_name = {lv.name: lv for lv in volume_group.logical_volumes}
+    by_name = volume_group.by_name
     owners = _find_owners(by_name)
     counted = dict.fromkeys(by_name, 0)
     for lv in volume_group.logical_volumes:

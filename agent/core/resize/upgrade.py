@@ -4,7 +4,7 @@ An upgrade of a single-node system reinstalls it and makes its LVs with the *rec
 not fit then leaves a host that does not unlock.  Pure.  Not here: resizing what is there (`preflight`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from agent.core.compare import records_of
 from agent.core.extents.growth import Growth, assess_growths
@@ -14,6 +14,7 @@ from agent.core.models import LogicalVolume, RecordedFilesystem, RecordedSizes, 
 from agent.core.report import CapacitySection
 from agent.core.resize.document import Answer, Change, Code, Reason
 from agent.core.resize.ledger import Step, keep_ledger
+from agent.core.resize.rules import factor_of
 from agent.core.units import GIB, format_gib
 
 _TRANSIENT_ROLES = frozenset({"thicksnapshot", "pvmove"})
@@ -31,7 +32,7 @@ def check_rebuild(volume_group: VolumeGroup, recorded: RecordedSizes) -> Answer:
     room = empty_room(volume_group)
     capacity = assess_growths(room, tuple(step.growth for step in steps))
     return Answer(
-        reasons=tuple(_explain(volume_group, steps, capacity)),
+        reasons=tuple(_explain(volume_group, records, steps, capacity)),
         ledger=tuple(keep_ledger(room.extents, steps)),
         capacity=capacity,
     )
@@ -91,12 +92,17 @@ def _create(lv_name: str, extents: int, layout: Layout) -> Growth:
     )
 
 
-def _explain(volume_group: VolumeGroup, steps: Sequence[Step], capacity: CapacitySection) -> Iterator[Reason]:
+def _explain(
+    volume_group: VolumeGroup,
+    records: Sequence[RecordedFilesystem],
+    steps: Sequence[Step],
+    capacity: CapacitySection,
+) -> Iterator[Reason]:
     failure = capacity.first_failure
     if failure is None:
         return
     short_extents = capacity.short_extents
-    by_name = {step.growth.logical_volume: step for step in steps}
+    (failing,) = (step for step in steps if step.growth.logical_volume == failure.logical_volume)
     size = format_gib(short_extents * volume_group.extent_size_bytes)
     yield Reason(
         code=Code.DOES_NOT_FIT,
@@ -106,27 +112,41 @@ def _explain(volume_group: VolumeGroup, steps: Sequence[Step], capacity: Capacit
         f"{failure.available_extents} available then (all LVs together: {capacity.needed_extents} of "
         f"{capacity.available_extents})",
         hint=f"before the upgrade, free {short_extents} extents ({size}): "
-        + "; ".join(_ways_out(volume_group, by_name, by_name[failure.logical_volume], short_extents)),
+        + "; ".join(
+            (
+                *_less(volume_group, records, failing, short_extents),
+                *_without_unrecorded(steps, short_extents),
+                "or add a physical volume",
+            )
+        ),
         needed_extents=capacity.needed_extents,
         available_extents=capacity.available_extents,
         logical_volume=failure.logical_volume,
     )
 
 
-def _ways_out(
-    volume_group: VolumeGroup, steps: Mapping[str, Step], failing: Step, short_extents: int
+def _less(
+    volume_group: VolumeGroup, records: Sequence[RecordedFilesystem], failing: Step, short_extents: int
 ) -> Iterator[str]:
-    """What to shrink or free, the simplest first."""
-    left_bytes = (
-        (failing.growth.needed_extents - short_extents)
-        // failing.growth.areas
-        * volume_group.extent_size_bytes
-    )
-    if failing.filesystem is not None and left_bytes >= GIB:
-        yield f"record {failing.filesystem} with {left_bytes // GIB} GiB at most, or others with less"
-    kept = [step.growth for step in steps.values() if step.change is Change.KEPT]
+    """The most that the failing filesystem may be recorded with, in whole GiB of its inventory."""
+    record = next((row for row in records if row.name == failing.filesystem), None)
+    if record is None:
+        return
+    lv = volume_group.find(failing.growth.logical_volume)
+    layout = LINEAR if lv is None else layout_of(volume_group, lv)
+    area_extents = (failing.growth.needed_extents - short_extents) // layout.areas
+    if layout.metadata_areas:
+        area_extents -= 1
+    left_bytes = area_extents * layout.data_stripes * volume_group.extent_size_bytes
+    size_gib = left_bytes // (GIB * factor_of(record))
+    if size_gib > 0:
+        yield f"record {record.name} with {size_gib} GiB at most, or others with less"
+
+
+def _without_unrecorded(steps: Sequence[Step], short_extents: int) -> Iterator[str]:
+    """LVs that nothing is recorded for, each of which would make enough room."""
+    kept = [step.growth for step in steps if step.change is Change.KEPT]
     enough = [growth for growth in kept if growth.needed_extents >= short_extents]
     if enough:
         names = ", ".join(f"{growth.logical_volume} ({growth.needed_extents} extents)" for growth in enough)
         yield f"or remove what is not recorded, if nobody needs it: {names}"
-    yield "or add a physical volume"
