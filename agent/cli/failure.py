@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli import output
-from agent.core.errors import AgentError, UsageError
+from agent.core.errors import AgentError, Interrupted, UsageError
 from agent.core.models import DEFAULT_VOLUME_GROUP
 
 if TYPE_CHECKING:
@@ -30,15 +30,17 @@ def told_in_json(tell: Callable[[AgentError], None], *, is_wanted: bool) -> Iter
         yield
     except (output.OutputFailed, click.exceptions.Exit, click.Abort):
         raise  # a document on top would not arrive, or nothing failed
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         if is_wanted:
             tell(_to_agent_error(error))
         raise
 
 
-def _to_agent_error(error: Exception) -> AgentError:
+def _to_agent_error(error: BaseException) -> AgentError:
     if isinstance(error, AgentError):
         return error
+    if isinstance(error, KeyboardInterrupt):
+        return Interrupted(subject="agent")
     if isinstance(error, click.UsageError):
         return UsageError(subject="command line", detail=error.format_message())
     return AgentError(subject="agent", detail=f"a bug, please report it: {error!r:.200}")

@@ -83,6 +83,15 @@ class UsageError(AgentError):
     exit_code = ExitCode.USAGE
 
 
+class Interrupted(AgentError):
+    """Somebody ended the command before it was done."""
+
+    kind = "interrupted"
+    exit_code = ExitCode.INTERRUPTED
+    template = "interrupted before anything could be said"
+    hint_template = "run it again"
+
+
 class ConfigError(AgentError):
     """The configuration can't be used.  `problems` has one entry per mistake."""
 
@@ -109,6 +118,14 @@ class LvmMissing(LvmError):
     kind = "lvm_missing"
     template = "{subject}: {reason}"
     hint_template = "install lvm2, or name the directory of vgs and lvs with --lvm-dir or [lvm] directory"
+
+
+class LvmNotStarted(LvmError):
+    """The programs are there, but the host has nothing left to start one with."""
+
+    kind = "lvm_not_started"
+    template = "{subject}: can't be started: {reason}"
+    hint_template = "the host is out of processes, descriptors or memory: look at `ulimit -a` and `free`"
 
 
 class LvmNotPermitted(LvmError):

@@ -6,6 +6,7 @@ Not here: how a child is started (see `child`), what is run and what its ending 
 """
 
 import contextlib
+import errno
 import os
 import selectors
 import signal
@@ -17,13 +18,14 @@ from typing import Final, Self
 
 import msgspec
 
-from agent.core.errors import LvmAborted, LvmMissing, LvmStuck
+from agent.core.errors import LvmAborted, LvmMissing, LvmNotStarted, LvmStuck
 from agent.host.child import Child, Command, interrupt_held, start
 
 REPORT_MAX_BYTES: Final = 32 * 1024**2
 """1,000 LVs make half a megabyte: whatever prints this much is not reporting."""
 MESSAGES_MAX_BYTES: Final = 256 * 1024
 """What is kept of stdout and stderr together; the rest is read and dropped."""
+_OUT_OF_RESOURCES: Final = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _CHUNK_BYTES: Final = 64 * 1024
 _PIPE_CHUNKS: Final = 16
 """So many chunks make 1 MiB, the largest pipe there is without privileges; the usual one is 64 KiB."""
@@ -150,7 +152,8 @@ class Runner:
         """Run the commands at once and wait for all of them, `timeout_seconds` in all.
 
         Raises:
-            LvmMissing: a program can't be started.
+            LvmMissing: there is no such program.
+            LvmNotStarted: it can't be started now.
             LvmStuck: an earlier child can't be killed.
             LvmAborted: `abort` was called.
         """
@@ -172,7 +175,8 @@ class Runner:
         try:
             return self._start(command)
         except OSError as error:
-            raise LvmMissing(subject=command.argv[0], reason=error.strerror or str(error)) from error
+            failure = LvmNotStarted if error.errno in _OUT_OF_RESOURCES else LvmMissing
+            raise failure(subject=command.argv[0], reason=error.strerror or str(error)) from error
 
     def _require_none_stuck(self, subject: str) -> None:
         for pid, (child, since) in list(self._unreaped.items()):

@@ -105,8 +105,9 @@ def test_7_does_not_fit(fake: FakeLvm, sizes: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("output_format", ["table", "json"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_130_interrupted(tmp_path: Path, number: signal.Signals) -> None:
+def test_130_interrupted(tmp_path: Path, number: signal.Signals, output_format: str) -> None:
     """The LVM programs, which have sessions of their own, are ended as well."""
     fake = FakeLvm(tmp_path)
     pids = tmp_path / "pids"
@@ -117,7 +118,10 @@ def test_130_interrupted(tmp_path: Path, number: signal.Signals) -> None:
     with (
         os.fdopen(os.open(pids, os.O_RDWR), "rb", buffering=0) as fifo,
         subprocess.Popen(
-            [sys.executable, "-m", "agent", "audit", "--once", "--lvm-dir", str(fake.directory)],
+            [
+                *(sys.executable, "-m", "agent", "audit", "--once", "--lvm-dir", str(fake.directory)),
+                *("--format", output_format),
+            ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -128,6 +132,10 @@ def test_130_interrupted(tmp_path: Path, number: signal.Signals) -> None:
         child = int(fifo.readline())
         process.send_signal(number)
         stdout, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stdout, stderr.strip()) == (130, "", "agent: interrupted")
+    assert (process.returncode, stderr.strip()) == (130, "agent: interrupted")
+    if output_format == "table":
+        assert stdout == ""
+    else:
+        assert [finding["kind"] for finding in only_document(stdout)["findings"]] == ["interrupted"]
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from pytest_mock import MockerFixture
 
-from agent.core.errors import LvmAborted, LvmMissing, LvmStuck
+from agent.core.errors import LvmAborted, LvmMissing, LvmNotStarted, LvmStuck
 from agent.host.child import Child, Command, start
 from agent.host.process import MESSAGES_MAX_BYTES, REPORT_MAX_BYTES, Ending, Outcome, Runner
 
@@ -205,7 +205,7 @@ def test_a_child_that_can_not_be_watched_is_ended(runner: Runner, mocker: Mocker
     # Running out of descriptors exactly there can't be made to happen from outside.
     mocker.patch("os.pidfd_open", side_effect=OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
     children = set(psutil.Process().children())
-    with pytest.raises(LvmMissing, match="Too many open files"):
+    with pytest.raises(LvmNotStarted, match="Too many open files"):
         run(runner, "exec sleep 600")
     assert set(psutil.Process().children()) == children
 
