@@ -19,6 +19,7 @@ install_packages() {
     PATH=/usr/sbin:/sbin:$PATH command -v losetup >/dev/null || missing+=(mount)
     if [[ $extras == dev ]]; then
         command -v shellcheck >/dev/null || wanted+=(shellcheck)
+        command -v man >/dev/null || wanted+=(man-db)
         PATH=/usr/sbin:/sbin:$PATH command -v mkfs.xfs >/dev/null || wanted+=(xfsprogs)
     fi
     local packages=("${missing[@]}" "${wanted[@]}")
