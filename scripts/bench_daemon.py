@@ -3,9 +3,9 @@
 Not here: what runs in the guest (`bench_guest`).
 """
 
+import functools
 import json
 import os
-import resource
 import signal
 import socket
 import ssl
@@ -23,13 +23,15 @@ from typing import Self
 import trustme
 from bench_bed import Bed, Beds
 from bench_table import ROOT, Figure, Unmeasured, resident_kib
-from sysinvserver import TOKENS, Reply, Request, SysinvServer, bug_machine, captured_body, reply_json
+from sysinvserver import TOKENS, SysinvServer, bug_machine, captured_body, reply_json
 from vmhost import Receiver
 
 _BARE_IMPORTS = "import requests, pyudev, apscheduler, structlog"
 _HOSTNAME = "controller-0"
 _PATIENCE_SECONDS = 60.0
 _INTERVAL_SECONDS = 60.0
+_REST_SECONDS = 1.0
+"""After an audit, until it does nothing but wait."""
 _MIB_KIB = 1024
 
 
@@ -188,6 +190,7 @@ def measure_audits(bed: Bed, *, audits: int, idle_seconds: float) -> Iterator[Fi
             daemon.audit()
         own_ms = (daemon.processor_ms() - own_ms) / audits
         children_ms = (daemon.children_ms() - children_ms) / audits
+        time.sleep(_REST_SECONDS)
         idle_ms = daemon.processor_ms()
         time.sleep(idle_seconds)
         idle_ms = (daemon.processor_ms() - idle_ms) * _INTERVAL_SECONDS / idle_seconds
@@ -197,16 +200,16 @@ def measure_audits(bed: Bed, *, audits: int, idle_seconds: float) -> Iterator[Fi
     yield Figure("share of a core at one audit in 60 s, LVM not counted", share, 0.05, "%")
 
 
-def measure_guest(script: str, *, disks: tuple[str, ...] = ("8G",)) -> Mapping[str, float]:
-    """What a script of this directory measures in a guest.
+@functools.cache
+def measure_guest() -> Mapping[str, float]:
+    """What `bench_guest` measures in a guest, booted once.
 
     Raises:
         Unmeasured: no guest can run here, or it failed.
     """
-    disk_words = [word for size in disks for word in ("--disk", size)]
+    options = ("--hostname", _HOSTNAME, "--timeout", "240", "--disk", "8G")
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts/vm", "--hostname", _HOSTNAME, "--timeout", "240", *disk_words]
-        + ["--", sys.executable, str(ROOT / "scripts" / script)],
+        [sys.executable, "scripts/vm", *options, "--", sys.executable, "scripts/bench_guest.py"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -237,6 +240,6 @@ def measure_daemon(beds: Beds, *, is_long: bool) -> Iterator[Figure]:
     yield Figure("start until READY", ready_ms, None, "ms")
     yield Figure("start until READY / bare imports", ready_ms / bare_ms, 1.5, "x")
     yield from measure_audits(bed, audits=audits, idle_seconds=60.0 if is_long else 5.0)
-    guest = measure_guest("bench_guest.py")
+    guest = measure_guest()
     yield Figure("guest: lvextend to report, median of 20", guest["median_seconds"], 1.0, "s")
     yield Figure("guest: lvextend to report, worst of 20", guest["worst_seconds"], 3.0, "s")

@@ -1,4 +1,4 @@
-"""The volume group as a bar: used, pending growth, free.  In extents, since LVM gives out nothing smaller.
+"""The volume group as a bar: used, pending growth, and what stays free after that.  In extents, since LVM gives out nothing smaller.
 
 Not here: whether the growth fits (`sentences`).
 """
@@ -27,7 +27,13 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     named_extents: int
 
 
-_STYLES: Final = {"used": "blue", "pending": "yellow", "free": "green", "not allocatable": "red"}
+_STYLES: Final = {
+    "used": "blue",
+    "pending": "yellow",
+    "free": "green",
+    "free after that": "green",
+    "not allocatable": "red",
+}
 
 
 def split(volume_group: VolumeGroupSection, capacity: CapacitySection | None) -> tuple[Part, ...]:
@@ -37,7 +43,8 @@ def split(volume_group: VolumeGroupSection, capacity: CapacitySection | None) ->
     parts = [
         _part("used", "#", volume_group.extent_count - volume_group.free_extents),
         _part("pending", "+", drawn, pending),
-        _part("free", ".", volume_group.allocatable_extents - drawn),
+        # The free extents of `vgs` are named in the sentence below the bar: these are what growth leaves.
+        _part("free after that" if pending else "free", ".", volume_group.allocatable_extents - drawn),
     ]
     lost = volume_group.free_extents - volume_group.allocatable_extents
     if lost:

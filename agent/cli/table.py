@@ -117,9 +117,10 @@ def _blocks(document: AuditDocument, width: int, *, is_terminal: bool) -> Iterat
 
 
 def _header(document: AuditDocument) -> Text:
-    return Text.assemble(
-        (document.verdict.upper(), _AUDIT_STYLES[document.verdict]), "  ", describe_header(document)
-    )
+    word, style = document.verdict.upper(), _AUDIT_STYLES[document.verdict]
+    if document.verdict is AuditVerdict.CLEAN and not document.filesystems:
+        word, style = "NOT COMPARED", "bold cyan"  # a green CLEAN would read as "all is well"
+    return Text.assemble((word, style), "  ", describe_header(document))
 
 
 def _filesystem_table(document: AuditDocument, width: int) -> Table:

@@ -57,7 +57,11 @@ def put_back(directory: Path) -> int:
         OutboxError: the outbox can't be changed.
     """
     path = directory / FILE_NAME
-    if not path.exists():
+    try:
+        is_there = path.exists()
+    except OSError as error:
+        raise OutboxError(subject=str(path), reason=error.strerror or str(error)) from error
+    if not is_there:
         return 0
     with Outbox.open(path, max_bytes=0, new_id=uuid4()) as outbox:
         return outbox.put_back()

@@ -27,7 +27,9 @@ def make_state_directory(directory: Path) -> None:
         OutboxError: it can't be made.
     """
     try:
-        directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+        if not directory.is_dir():
+            directory.mkdir(parents=True, exist_ok=True)
+            directory.chmod(0o755)  # whatever the umask takes away
     except OSError as error:
         raise OutboxError(subject=str(directory), reason=describe(error)) from error
 

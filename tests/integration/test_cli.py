@@ -103,7 +103,7 @@ def test_the_environment_configures(fake: FakeLvm) -> None:
     variables = environment(AGENT_LVM_DIRECTORY=str(fake.directory), AGENT_AGENT_HOSTNAME="controller-7")
     done = agent("audit", "--once", env=variables)
     assert done.returncode == 0
-    assert done.stdout.startswith("CLEAN  cgts-vg on controller-7, ")
+    assert done.stdout.startswith("NOT COMPARED  cgts-vg on controller-7, ")
 
 
 def test_what_config_show_prints_passes_config_check(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_closed_stdin_and_stderr_do_not_matter(fake: FakeLvm) -> None:
         env=environment(),
     )
     assert done.returncode == 0
-    assert done.stdout.startswith("CLEAN  cgts-vg on ")
+    assert done.stdout.startswith("NOT COMPARED  cgts-vg on ")
 
 
 @pytest.mark.parametrize("no_color", [False, True])
@@ -98,7 +98,7 @@ def test_a_terminal_gets_colour_unless_it_is_not_wanted(fake: FakeLvm, *, no_col
         os.close(follower)
         text = _read_to_the_end(leader)
     assert process.returncode == 0
-    assert ("\x1b[1;32mCLEAN" in text) is not no_color
+    assert ("\x1b[1;36mNOT COMPARED" in text) is not no_color
     assert "docker-lv" in text
 
 

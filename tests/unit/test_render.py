@@ -79,7 +79,7 @@ def test_the_bug_in_a_pipe() -> None:
         "backup             backup-lv                   25     25    0       0 match",
         "",
         "[" + "#" * 64 + "+] 5727 extents",
-        "# used 5722 (178.812 GiB)  + pending 320 (10 GiB)  . free 0 (0 GiB)",
+        "# used 5722 (178.812 GiB)  + pending 320 (10 GiB)  . free after that 0 (0 GiB)",
         "the recorded sizes do not fit: docker-lv would fail: 320 extents needed, 5 available; 315 short",
         (
             "unrecorded: scratch-lv, log-lv, extension-lv, pgsql-lv, kubelet-lv, platform-lv, etcd-lv, "
@@ -147,14 +147,14 @@ def test_a_missing_lv_has_no_size() -> None:
 
 def test_a_lock_free_read_is_said_in_the_first_line() -> None:
     group = msgspec.structs.replace(make_bug_vg(), read_mode=ReadMode.LOCK_FREE)
-    assert piped(group, None)[0] == ("CLEAN  cgts-vg on controller-0, 2026-12-01 03:04:05 UTC, lock-free")
+    assert piped(group, None)[0] == ("NOT COMPARED  cgts-vg on controller-0, 2026-12-01 03:04:05 UTC, lock-free")
 
 
 def test_several_volume_groups_are_set_apart() -> None:
     document = make_document(make_bug_vg(), None)
     text = render([document, document], is_terminal=False)
-    assert text.count("CLEAN  cgts-vg on controller-0") == 2
-    assert "\n\nCLEAN" in text
+    assert text.count("NOT COMPARED  cgts-vg on controller-0") == 2
+    assert "\n\nNOT COMPARED" in text
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_free_extents_that_can_not_be_handed_out_are_a_part_of_their_own() -> No
     assert [(part.label, part.extents, part.named_extents) for part in parts] == [
         ("used", 60, 60),
         ("pending", 4, 4),
-        ("free", 36, 36),
+        ("free after that", 36, 36),
         ("not allocatable", 50, 50),
     ]
     assert "x not allocatable 50 (1.562 GiB)" in render([document], is_terminal=False)

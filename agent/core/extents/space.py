@@ -33,7 +33,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def rounded(self, extents: int) -> int:
         """Logical extents after LVM's rounding up to the stripe count."""
-        return round_up(extents, self.data_stripes)
+        return extents if self.data_stripes == 1 else round_up(extents, self.data_stripes)
 
     def area_extents(self, extents: int) -> int:
         """Extents on each area for so many logical extents."""
@@ -53,6 +53,8 @@ def layout_of(volume_group: VolumeGroup, logical_volume: LogicalVolume) -> Layou
     while logical_volume.segments:
         last = logical_volume.segments[-1]
         below = by_name.get(last.areas[0].name) if len(last.areas) == 1 else None
+        if below is None and last.segtype == "linear" and len(last.areas) == 1:
+            return Layout(home=(last.areas[0].name,))  # nearly all LVs are so: half the time of the long way
         if below is None or below.name in seen or "pvmove" in below.roles:
             return _segment_layout(last, by_name)
         seen.add(below.name)
