@@ -1,5 +1,6 @@
-"""The volume group as a bar: used, pending growth, and what stays free after that.  In extents, since LVM gives out nothing smaller.
+"""The volume group as a bar: used, pending growth, and what stays free after that.
 
+In extents, since LVM gives out nothing smaller.
 Not here: whether the growth fits (`sentences`).
 """
 
