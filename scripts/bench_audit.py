@@ -78,15 +78,21 @@ def measure_audit(beds: Beds, *, is_long: bool) -> Iterator[Figure]:
     """The figures of the audit itself."""
     small, large = beds.small, beds.large
     with warm_audit(small) as warm:
-        bare_ms, warm_ms, cold_ms = measure(75 if is_long else 25, small.run_bare, warm, small.audit_cold)
+        bare_ms, both_ms, warm_ms, cold_ms = measure(
+            75 if is_long else 25, small.run_bare, small.run_both, warm, small.audit_cold
+        )
     yield Figure("12 LVs: bare vgs, then lvs", bare_ms, None, "ms")
+    yield Figure("12 LVs: both at once / bare pair", both_ms / bare_ms, None, "x")
     yield Figure("12 LVs: warm audit", warm_ms, None, "ms")
     yield Figure("12 LVs: warm audit / bare pair", warm_ms / bare_ms, 0.7, "x")
     yield Figure("12 LVs: cold `agent audit --once`", cold_ms, None, "ms")
     yield Figure("12 LVs: cold - bare pair", cold_ms - bare_ms, 120.0, "ms")
     with warm_audit(large) as warm:
-        bare_ms, warm_ms, cold_ms = measure(45 if is_long else 15, large.run_bare, warm, large.audit_cold)
+        bare_ms, both_ms, warm_ms, cold_ms = measure(
+            45 if is_long else 15, large.run_bare, large.run_both, warm, large.audit_cold
+        )
     yield Figure("1,000 LVs: bare vgs, then lvs", bare_ms, None, "ms")
+    yield Figure("1,000 LVs: both at once / bare pair", both_ms / bare_ms, None, "x")
     yield Figure("1,000 LVs: warm audit", warm_ms, None, "ms")
     yield Figure("1,000 LVs: warm audit / bare pair", warm_ms / bare_ms, 0.8, "x")
     yield Figure("1,000 LVs: cold `agent audit --once`", cold_ms, None, "ms")

@@ -47,6 +47,21 @@ class Bed(NamedTuple):
             for command in self.commands
         ]
 
+    def run_both(self) -> list[bytes]:
+        """Run both at once, and return what they print."""
+        started = [
+            subprocess.Popen(
+                command,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            for command in self.commands
+        ]
+        # `lvs` prints most: `vgs` fits into its pipe until somebody asks for it.
+        return [process.communicate()[0] for process in reversed(started)]
+
     def audit_cold(self, *more: str) -> None:
         """Run `agent audit --once` as a process of its own, its JSON into a pipe."""
         self._run_cold("audit", "--once", *more)

@@ -51,7 +51,6 @@ class AuditCommand(click.Command):
     "volume groups.",
 )
 @click.option("--layers", is_flag=True, help="Show what sits on each LV as well; JSON always has it.")
-@click.option("--no-report", is_flag=True, help="Neither send nor store a report.")
 @click.pass_context
 def audit(
     ctx: click.Context,
@@ -60,26 +59,14 @@ def audit(
     config_path: str | None,
     output_format: str,
     layers: bool,
-    no_report: bool,
-    volume_groups: tuple[str, ...],
-    inventory: str | None,
-    lvm_dir: str | None,
-    state_dir: str | None,
-    log_level: str | None,
+    flags: options.Flags,
 ) -> int:
     """Compare recorded sizes with LVM, and say whether the recorded sizes could be made true."""
-    flags = options.to_flags(
-        volume_groups=volume_groups,
-        inventory=inventory,
-        lvm_dir=lvm_dir,
-        state_dir=state_dir,
-        log_level=log_level,
-    )
     is_json = output_format == "json"
-    tell = partial(print_failure, ctx.obj, volume_groups=volume_groups)
+    tell = partial(print_failure, ctx.obj, volume_groups=options.named_groups(flags))
     with told_in_json(tell, is_wanted=is_json):
         _require_once(ctx, is_given=once)
-        documents, status = _audit(ctx, flags, config_path, is_reported=not no_report)
+        documents, status = _audit(ctx, flags, config_path)
         _print(documents, is_json=is_json, with_layers=layers)
     return status
 
@@ -90,7 +77,7 @@ def _require_once(ctx: click.Context, *, is_given: bool) -> None:
 
 
 def _audit(
-    ctx: click.Context, flags: options.Flags, config_path: str | None, *, is_reported: bool
+    ctx: click.Context, flags: options.Flags, config_path: str | None
 ) -> "tuple[tuple[AuditDocument, ...], int]":
     """The life of one audit, from the configuration to the exit status."""
     from agent.cli import wiring as parts  # noqa: PLC0415 - start-up time
@@ -103,7 +90,7 @@ def _audit(
     loaded = wiring.load(config_path, flags)
     with wiring.open_auditor(loaded.settings) as auditor:
         documents = auditor.audit(loaded.settings.audit.volume_groups, Trigger.ONCE)
-    documents, is_lost = report_once(loaded.settings, documents, is_wanted=is_reported)
+    documents, is_lost = report_once(loaded.settings, documents)
     _log(loaded, documents)
     code = strongest([exit_code_of(document) for document in documents])
     return documents, ExitCode.INVENTORY if is_lost and code is ExitCode.OK else code

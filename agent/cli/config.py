@@ -30,20 +30,9 @@ def check(
     ctx: click.Context,
     *,
     config_path: str | None,
-    volume_groups: tuple[str, ...],
-    inventory: str | None,
-    lvm_dir: str | None,
-    state_dir: str | None,
-    log_level: str | None,
+    flags: options.Flags,
 ) -> None:
     """Check the configuration file and the environment; every mistake is listed."""
-    flags = options.to_flags(
-        volume_groups=volume_groups,
-        inventory=inventory,
-        lvm_dir=lvm_dir,
-        state_dir=state_dir,
-        log_level=log_level,
-    )
     loaded = _load(ctx, config_path, flags)
     output.write_result(f"the configuration is valid ({_describe_source(loaded)})\n")
 
@@ -55,22 +44,11 @@ def show(
     ctx: click.Context,
     *,
     config_path: str | None,
-    volume_groups: tuple[str, ...],
-    inventory: str | None,
-    lvm_dir: str | None,
-    state_dir: str | None,
-    log_level: str | None,
+    flags: options.Flags,
 ) -> None:
     """Print the effective configuration as TOML: every key, why one would change it, and who set it."""
     from agent.config.show import show as show_toml  # noqa: PLC0415 - start-up time
 
-    flags = options.to_flags(
-        volume_groups=volume_groups,
-        inventory=inventory,
-        lvm_dir=lvm_dir,
-        state_dir=state_dir,
-        log_level=log_level,
-    )
     output.write_result(show_toml(_load(ctx, config_path, flags)))
 
 

@@ -5,12 +5,15 @@ Not here: what the values do (`agent.config.load` merges them, `wiring` uses the
 
 import os
 from collections.abc import Callable
-from typing import Final, get_args
+from functools import wraps
+from typing import Final, TypeVar, get_args
 
 import click
 
 from agent.config.schema import LogLevel
 from agent.core.names import find_lvm_name_problem, to_visible
+
+_Result = TypeVar("_Result")
 
 EXIT_STATUSES: Final = """\b
 Exit status:
@@ -112,6 +115,7 @@ log_level_option = click.option(
     type=click.Choice(get_args(LogLevel)),
     help="Log to stderr from this level on.",
 )
+no_report_option = click.option("--no-report", is_flag=True, help="Neither send nor store a report.")
 
 
 _SHARED_OPTIONS: Final = (
@@ -121,14 +125,40 @@ _SHARED_OPTIONS: Final = (
     lvm_dir_option,
     state_dir_option,
     log_level_option,
+    no_report_option,
 )
 
 
-def shared_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the flags that every command has that reads the configuration."""
+def shared_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Add the flags that every command has that reads the configuration.
+
+    The command gets `config_path` and, as one `flags`, all the others that were given, by key path.
+    """
+
+    @wraps(command)
+    def with_flags(
+        *args: object,
+        volume_groups: tuple[str, ...],
+        inventory: str | None,
+        lvm_dir: str | None,
+        state_dir: str | None,
+        log_level: str | None,
+        no_report: bool,
+        **others: object,
+    ) -> _Result:
+        flags = to_flags(
+            volume_groups=volume_groups,
+            inventory=inventory,
+            lvm_dir=lvm_dir,
+            state_dir=state_dir,
+            log_level=log_level,
+            no_report=no_report,
+        )
+        return command(*args, flags=flags, **others)
+
     for option in reversed(_SHARED_OPTIONS):
-        command = option(command)
-    return command
+        with_flags = option(with_flags)
+    return with_flags
 
 
 def to_flags(
@@ -138,6 +168,7 @@ def to_flags(
     lvm_dir: str | None = None,
     state_dir: str | None = None,
     log_level: str | None = None,
+    no_report: bool = False,
 ) -> Flags:
     """The given flags by key path."""
     flags: Flags = {}
@@ -156,4 +187,12 @@ def to_flags(
         flags["agent.state_directory"] = state_dir
     if log_level is not None:
         flags["log.level"] = log_level
+    if no_report:
+        flags["report.url"] = None
     return flags
+
+
+def named_groups(flags: Flags) -> tuple[str, ...]:
+    """The volume groups that the command line names."""
+    groups = flags.get("audit.volume_groups", ())
+    return groups if isinstance(groups, tuple) else ()

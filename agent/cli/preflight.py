@@ -78,25 +78,14 @@ def preflight(
     explain: bool,
     output_format: str,
     config_path: str | None,
-    volume_groups: tuple[str, ...],
-    inventory: str | None,
-    lvm_dir: str | None,
-    state_dir: str | None,
-    log_level: str | None,
+    flags: options.Flags,
 ) -> int:
     """Say before a resize whether it would be safe now.  Changes nothing.
 
     A plain number is GiB; docker=+10 means 10 GiB more than recorded.
     """
-    flags = options.to_flags(
-        volume_groups=volume_groups,
-        inventory=inventory,
-        lvm_dir=lvm_dir,
-        state_dir=state_dir,
-        log_level=log_level,
-    )
     is_json = output_format == "json"
-    tell = partial(_print_refusal, groups=volume_groups, is_rebuild=all_recorded)
+    tell = partial(_print_refusal, groups=options.named_groups(flags), is_rebuild=all_recorded)
     with told_in_json(tell, is_wanted=is_json):
         document = _ask(ctx, sizes, config_path, flags, is_rebuild=all_recorded)
     return _print(document, is_json=is_json, with_ledger=explain)

@@ -5,7 +5,7 @@ Not here: what the daemon does (`agent.daemon`), its parts (`wiring_daemon`).
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -16,39 +16,29 @@ if TYPE_CHECKING:
     from agent.config.schema import Settings
 
 
-@click.command(epilog=options.EXIT_STATUSES)
+_SIGNALS: Final = """\b
+Signals:
+  SIGHUP   read the configuration again; a bad one changes nothing
+  SIGUSR1  audit now
+  SIGTERM  end"""
+
+
+@click.command(epilog=f"{_SIGNALS}\n\n{options.EXIT_STATUSES}")
 @options.shared_options
 @click.pass_context
 def run(
     ctx: click.Context,
     *,
     config_path: str | None,
-    volume_groups: tuple[str, ...],
-    inventory: str | None,
-    lvm_dir: str | None,
-    state_dir: str | None,
-    log_level: str | None,
+    flags: options.Flags,
 ) -> int:
-    r"""Audit again and again: on a schedule, and at once when a device changes.
+    """Audit again and again: on a schedule, and at once when a device changes.
 
     This is what lvm-audit-agent.service starts.  It reports each audit to [report] url, and `agent status`
     shows what it saw last.
-
-    \b
-    Signals:
-      SIGHUP   read the configuration again; a bad one changes nothing
-      SIGUSR1  audit now
-      SIGTERM  end
     """
     from agent.cli import wiring as parts  # noqa: PLC0415 - start-up time of the other commands
 
-    flags = options.to_flags(
-        volume_groups=volume_groups,
-        inventory=inventory,
-        lvm_dir=lvm_dir,
-        state_dir=state_dir,
-        log_level=log_level,
-    )
     _run(ctx.obj or parts.Wiring(), config_path, flags)
     return 0
 

@@ -65,14 +65,14 @@ def open_reporting(report: "ReportSection", directory: Path, *, boot_id: str | N
 
 
 def report_once(
-    settings: "Settings", documents: "tuple[AuditDocument, ...]", *, is_wanted: bool
+    settings: "Settings", documents: "tuple[AuditDocument, ...]"
 ) -> "tuple[tuple[AuditDocument, ...], bool]":
-    """Report the documents of one audit, if that is configured and wanted, and write down what was seen.
+    """Report the documents of one audit, if that is configured, and write down what was seen.
 
     Returns them with what became of their reports, and whether a report is lost.
     """
     directory = Path(settings.agent.state_directory)
-    is_wanted = is_wanted and settings.report.url is not None
+    is_wanted = settings.report.url is not None
     if not is_wanted and not directory.is_dir():
         return documents, False
     from agent.core.delivery.errors import OutboxError  # noqa: PLC0415

@@ -4,7 +4,6 @@ from pathlib import Path
 from uuid import UUID
 
 import msgspec
-import pytest
 from reports import make_document
 from reportserver import ReportServer, error
 
@@ -30,13 +29,13 @@ def test_the_backlog_goes_first_whatever_the_pause(tmp_path: Path) -> None:
     with ReportServer() as server:
         settings = make_settings(state, f"{server.url}/v1", token)
         server.before = lambda _: error(503, "unavailable", **{"Retry-After": "3000"})
-        away, is_lost = report_once(settings, (make_document(1), make_document(2, group="b")), is_wanted=True)
+        away, is_lost = report_once(settings, (make_document(1), make_document(2, group="b")))
         assert not is_lost
         assert [document.findings[-1].kind for document in away] == ["report_pending"] * 2
         assert "HTTP 503 unavailable: because" in away[0].findings[-1].message
 
         server.before = lambda _: None
-        back, is_lost = report_once(settings, (make_document(3, docker_extents=961),), is_wanted=True)
+        back, is_lost = report_once(settings, (make_document(3, docker_extents=961),))
 
     assert not is_lost
     assert [finding.kind for finding in back[0].findings] == ["filesystem_oversized"]
@@ -57,7 +56,7 @@ def test_the_backlog_goes_first_whatever_the_pause(tmp_path: Path) -> None:
 def test_another_process_delivers(tmp_path: Path) -> None:
     with ReportServer() as server, DeliveryLock(tmp_path).try_hold():
         settings = make_settings(tmp_path, f"{server.url}/v1")
-        documents, is_lost = report_once(settings, (make_document(1),), is_wanted=True)
+        documents, is_lost = report_once(settings, (make_document(1),))
 
     assert not is_lost
     assert server.requests == []
@@ -66,33 +65,27 @@ def test_another_process_delivers(tmp_path: Path) -> None:
 
 def test_an_unknown_host(tmp_path: Path) -> None:
     with ReportServer(hosts=()) as server:
-        documents, _ = report_once(
-            make_settings(tmp_path, f"{server.url}/v1"), (make_document(1),), is_wanted=True
-        )
+        documents, _ = report_once(make_settings(tmp_path, f"{server.url}/v1"), (make_document(1),))
 
     assert [finding.kind for finding in documents[0].findings] == ["report_host_unknown", "report_pending"]
     assert "no host named controller-0 is enrolled" in documents[0].findings[0].message
 
 
-@pytest.mark.parametrize(("has_url", "is_wanted"), [(False, True), (True, False)])
-def test_nothing_is_sent_or_stored_unasked(tmp_path: Path, *, has_url: bool, is_wanted: bool) -> None:
-    with ReportServer() as server:
-        settings = make_settings(tmp_path / "state", f"{server.url}/v1" if has_url else None)
-        assert report_once(settings, (make_document(1),), is_wanted=is_wanted) == ((make_document(1),), False)
-        assert not (tmp_path / "state").exists()
+def test_nothing_is_stored_unasked(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path / "state", None)
+    assert report_once(settings, (make_document(1),)) == ((make_document(1),), False)
+    assert not (tmp_path / "state").exists()
 
-        (tmp_path / "state").mkdir()
-        report_once(settings, (make_document(1),), is_wanted=is_wanted)
-
-    assert server.requests == []
+    (tmp_path / "state").mkdir()
+    report_once(settings, (make_document(1),))
     assert sorted(file.name for file in (tmp_path / "state").iterdir()) == ["state.lock", "status.json"]
 
 
 def test_without_reports_status_keeps_what_was_delivered(tmp_path: Path) -> None:
     with ReportServer() as server:
-        report_once(make_settings(tmp_path, f"{server.url}/v1"), (make_document(1),), is_wanted=True)
+        report_once(make_settings(tmp_path, f"{server.url}/v1"), (make_document(1),))
     first = read_state(tmp_path)
-    report_once(make_settings(tmp_path, None), (make_document(2),), is_wanted=True)
+    report_once(make_settings(tmp_path, None), (make_document(2),))
     second = read_state(tmp_path)
 
     assert first is not None
@@ -108,9 +101,7 @@ def test_lost_is_said(tmp_path: Path) -> None:
     with ReportServer() as server:
         url = f"{server.url}/v1"
 
-    documents, is_lost = report_once(
-        make_settings(tmp_path / "state", url), (make_document(1),), is_wanted=True
-    )
+    documents, is_lost = report_once(make_settings(tmp_path / "state", url), (make_document(1),))
 
     assert is_lost
     assert [finding.kind for finding in documents[0].findings] == ["outbox_unusable", "report_lost"]
