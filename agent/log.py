@@ -4,10 +4,12 @@ Event names are constant, dotted and past tense (``audit.finished``).  structlog
 configured, not before.  Not here: results, which go to stdout.
 """
 
+import contextlib
+import io
 import logging
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO, cast
 
 from agent.config.schema import LogSection
 
@@ -35,7 +37,7 @@ def configure(settings: LogSection, *, stream: TextIO, environment: Mapping[str,
             *(_console(stream, environment) if is_console else _json()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level]),
-        logger_factory=structlog.PrintLoggerFactory(file=stream),
+        logger_factory=structlog.PrintLoggerFactory(file=cast("TextIO", _Patient(stream))),
         cache_logger_on_first_use=False,
     )
 
@@ -65,6 +67,26 @@ def is_journal(stream: TextIO, journal_stream: str) -> bool:
     except (OSError, ValueError):
         return False
     return journal_stream == f"{status.st_dev}:{status.st_ino}"
+
+
+class _Patient(io.TextIOBase):
+    """A stream on which a line that can't be written is lost, and nothing else.
+
+    The journal's socket breaks when journald dies (EPIPE), a log file's disk may be full: neither may end
+    an audit, let alone the daemon.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
 
 
 def _console(stream: TextIO, environment: Mapping[str, str]) -> "tuple[Processor, ...]":

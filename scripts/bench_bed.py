@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from bench_table import ROOT, Unmeasured
 from bug_machine import GROUP, HEALTHY_RECORD, build_bug_machine, write_record
@@ -90,7 +90,7 @@ class Beds:
     def __init__(self) -> None:
         self._parts = ExitStack()
 
-    def __enter__(self) -> "Beds":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

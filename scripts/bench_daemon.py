@@ -22,7 +22,7 @@ from typing import Self
 
 import trustme
 from bench_bed import Bed, Beds
-from bench_table import ROOT, Figure, Unmeasured, resident_kib
+from bench_table import ROOT, Figure, Unmeasured, processor_ms, resident_kib
 from sysinvserver import TOKENS, SysinvServer, bug_machine, captured_body, reply_json
 from vmhost import Receiver
 
@@ -105,17 +105,12 @@ class Daemon:
         self._hear("STATUS=")
 
     def _drain(self) -> None:
-        self._notify.setblocking(False)
+        self._notify.settimeout(0.0)
         try:
             while self._notify.recv(4096):
                 pass
         except BlockingIOError:
             self._notify.settimeout(_PATIENCE_SECONDS)
-
-    def processor_ms(self) -> float:
-        """CPU that all its threads have used, its children not counted; in nanoseconds inside."""
-        # The kernel's clock of another process: CPUCLOCK_SCHED of include/linux/posix-timers.h.
-        return time.clock_gettime((~self.process.pid << 3) | 2) * 1000
 
     def children_ms(self) -> float:
         """CPU of its children that have ended, in the kernel's steps of 10 ms."""
@@ -185,15 +180,15 @@ def measure_audits(bed: Bed, *, audits: int, idle_seconds: float) -> Iterator[Fi
         Daemon(bed, Path(name), inventory=file_inventory(bed)) as daemon,
     ):
         daemon.audit()
-        own_ms, children_ms = daemon.processor_ms(), daemon.children_ms()
+        own_ms, children_ms = processor_ms(daemon.process.pid), daemon.children_ms()
         for _ in range(audits):
             daemon.audit()
-        own_ms = (daemon.processor_ms() - own_ms) / audits
+        own_ms = (processor_ms(daemon.process.pid) - own_ms) / audits
         children_ms = (daemon.children_ms() - children_ms) / audits
         time.sleep(_REST_SECONDS)
-        idle_ms = daemon.processor_ms()
+        idle_ms = processor_ms(daemon.process.pid)
         time.sleep(idle_seconds)
-        idle_ms = (daemon.processor_ms() - idle_ms) * _INTERVAL_SECONDS / idle_seconds
+        idle_ms = (processor_ms(daemon.process.pid) - idle_ms) * _INTERVAL_SECONDS / idle_seconds
     yield Figure("12 LVs: CPU of an audit and its report", own_ms, 10.0, "ms")
     yield Figure("12 LVs: CPU of its LVM children", children_ms, None, "ms")
     share = (own_ms + idle_ms) / (_INTERVAL_SECONDS * 1000) * 100

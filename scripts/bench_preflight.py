@@ -1,7 +1,7 @@
 """The answer before a resize, and the layers above the LVs.
 
-The question itself is pure and measured on volume groups made in memory; the layers on a recorded sysfs
-here and on real, mounted LVs in a guest.
+The question itself is pure and measured on volume groups made in memory; the layers on a sysfs written
+for it, with the real helper asking this kernel, and on real, mounted LVs in a guest.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from bench_bed import Beds
 from bench_daemon import measure_guest
-from bench_table import Figure, measure, measure_processor, resident_kib
+from bench_table import Figure, file_read_us, measure, measure_processor, processor_ms, require, resident_kib
 from builders import make_lv, make_pv, make_vg
 
 from agent.core.capacity import preflight
@@ -21,9 +21,10 @@ from agent.core.layers.view import Usage
 from agent.core.models import RecordedFilesystem, RecordedSizes, Source, VolumeGroup
 from agent.core.resize.ask import parse_asked
 from agent.core.resize.busy import Activity
-from agent.core.units import GIB
+from agent.core.units import GIB, MIB
 from agent.host.layers import LayerScanner
 from agent.host.probe_process import start_helper
+from agent.host.prober import Prober
 
 _EXTENTS = 32
 """One GiB."""
@@ -49,39 +50,59 @@ def asking(count: int) -> Callable[[], object]:
     )
     recorded = RecordedSizes(filesystems=rows, origin="file:bench")
     asked, mistakes = parse_asked([f"{names[-1]}=3"])
-    assert not mistakes, "the question is understood"
+    require(not mistakes, "the question is understood")
     return lambda: preflight(volume_group, recorded, asked, Activity())
 
 
-class _Answering:
-    """Every device holds an empty block, every mount is half full: at once, without a helper."""
+class _LoopProber:
+    """The real helper and the real kernel; every device is one loop device, and every mount is `/`."""
+
+    def __init__(self, device: str) -> None:
+        self.helper = start_helper()
+        self._prober = Prober(start=lambda: self.helper)
+        self._device, self._device_number = device, _number(Path(device).stat().st_rdev)
+        self._root_number = _number(Path("/").stat().st_dev)
 
     def read_head(self, path: str, number: str, length: int) -> bytes:  # noqa: ARG002 - the port's shape
-        return bytes(length)
+        return self._prober.read_head(self._device, self._device_number, length)
 
     def read_usage(self, path: str, number: str) -> Usage:  # noqa: ARG002 - as above
-        return Usage(block_bytes=4096, blocks=200_000, free_blocks=100_000, available_blocks=100_000)
+        return self._prober.read_usage("/", self._root_number)
 
     def read_drbd_status(self) -> bytes:
         return b"[]"
 
+    def close(self) -> None:
+        self._prober.close()
 
-@contextlib.contextmanager
-def recorded_host(count: int) -> Iterator[Callable[[], object]]:
-    """A scan of so many active LVs, each of them mounted, in a sysfs written as the kernel would."""
-    with tempfile.TemporaryDirectory(prefix="agent-bench-") as name:
+
+def _number(device: int) -> str:
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+def measure_layers(device: str, *, count: int, scans: int) -> Iterator[Figure]:
+    """Scans of so many active LVs, each of them mounted, in a sysfs written as the kernel would."""
+    with (
+        tempfile.TemporaryDirectory(prefix="agent-bench-") as name,
+        contextlib.closing(_LoopProber(device)) as prober,
+    ):
         root = Path(name)
         volume_group = _lay_out(root, count)
         scanner = LayerScanner(
-            _Answering(),
+            prober,
             sys_directory=str(root / "sys"),
             proc_directory=str(root / "proc"),
             dev_directory=str(root / "dev"),
         )
         scan = scanner.scan(volume_group)
         seen = [layer for layers in (scan.layers or {}).values() for layer in layers]
-        assert len(seen) == count, "each LV has one layer"
-        yield lambda: scanner.scan(volume_group)
+        require(len(seen) == count, "each LV has one layer")
+        helper_ms = processor_ms(prober.helper.pid)
+        (own_ms,) = measure_processor(scans, lambda: scanner.scan(volume_group))
+        helper_ms = (processor_ms(prober.helper.pid) - helper_ms) / (scans + 1)
+        helper_kib = resident_kib(prober.helper.pid)
+    yield Figure(f"CPU of the layers of {count} LVs, with the helper's", own_ms + helper_ms, 10.0, "ms")
+    yield Figure("memory of the probe helper", helper_kib / 1024, 12.0, "MiB")
 
 
 def _lay_out(root: Path, count: int) -> VolumeGroup:
@@ -102,21 +123,6 @@ def _lay_out(root: Path, count: int) -> VolumeGroup:
     return msgspec.structs.replace(make_vg(lvs), uuid=uuid)
 
 
-def helper_kib() -> int:
-    """Memory of the helper after it has read a mount's usage."""
-    helper = start_helper()
-    try:
-        status = Path("/").stat()
-        number = f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
-        os.write(helper.requests, f"stat {b'/'.hex()} {number}\n".encode())
-        answer = os.read(helper.answers, 4096)
-        assert answer.startswith(b"ok "), answer
-        return resident_kib(helper.pid)
-    finally:
-        helper.close()
-        helper.wait(10.0)
-
-
 def measure_preflight(beds: Beds, *, is_long: bool) -> Iterator[Figure]:
     """The figures of questions and layers."""
     runs = 45 if is_long else 9
@@ -126,14 +132,13 @@ def measure_preflight(beds: Beds, *, is_long: bool) -> Iterator[Figure]:
     yield Figure("CPU of a question, 10,000 LVs", all_ms, None, "ms")
     # linear: as much for each LV, with half as much again for the processor's caches
     yield Figure("cost for each LV: 10,000 LVs / 500 LVs", all_ms / 20 / hundreds_ms, 1.5, "x")
-    with recorded_host(12) as scan:
-        (scan_ms,) = measure_processor(20 * runs, scan)
-    yield Figure("CPU of the layers of 12 LVs, recorded sysfs", scan_ms, 10.0, "ms")
-    yield Figure("memory of the probe helper", helper_kib() / 1024, 12.0, "MiB")
+    device = beds.lvm.add_disk(MIB)
+    yield from measure_layers(device, count=12, scans=20 * runs)
     small = beds.small
     audit_ms, preflight_ms = measure(75 if is_long else 15, small.audit_cold, small.preflight_cold)
     yield Figure("cold `agent audit --once`", audit_ms, None, "ms")
     yield Figure("cold `agent preflight docker=40`", preflight_ms, None, "ms")
     yield Figure("cold preflight - cold audit", preflight_ms - audit_ms, 50.0, "ms")
     guest = measure_guest()
-    yield Figure("guest: CPU of the layers of 12 mounted LVs", guest["layers_ms"], 10.0, "ms")
+    yield Figure("guest: the layers of 12 mounted LVs, own CPU", guest["layers_ms"], 10.0, "ms")
+    yield Figure("guest: reading a file / here", guest["file_read_us"] / file_read_us(), None, "x")

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 from bench_bed import Beds
-from bench_table import Figure, resident_kib
+from bench_table import Figure, require, resident_kib
 from reports import AWAY, DELIVERED, OUTBOX_ID, FakeClock, FakeSender, make_document, make_reporter
 from reportserver import ReportServer
 from sysinvserver import SysinvServer, bug_machine
@@ -62,7 +62,7 @@ def count_delivery(reports: int) -> tuple[float, int]:
             reporter.report([make_document(number)], budget_seconds=10, at_once=False)
         keeper.close()
         client.close()
-        assert len(server.stored) == reports, "a report is missing"
+        require(len(server.stored) == reports, "every report has arrived")
         return len(server.requests) / reports, len({request.connection for request in server.requests})
 
 

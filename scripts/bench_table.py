@@ -30,8 +30,19 @@ class Figure(NamedTuple):
         return "reached" if self.value <= self.goal else "MISSED"
 
 
-class Unmeasured(Exception):  # noqa: N818 - not an error: a figure that can't be had on this machine
+class Unmeasured(Exception):
     """Why some figures can't be measured here."""
+
+
+def require(condition: object, what: str) -> None:
+    """Refuse to measure what is not what was meant.
+
+    Raises:
+        RuntimeError: it is not.
+    """
+    if not condition:
+        msg = f"not so: {what}"
+        raise RuntimeError(msg)
 
 
 def measure(runs: int, *actions: Callable[[], object]) -> list[float]:
@@ -56,6 +67,21 @@ def measure_processor(runs: int, *actions: Callable[[], object]) -> list[float]:
             if round_number:
                 times.append((time.process_time() - start) * 1000)
     return [statistics.median(times) for times in taken]
+
+
+def processor_ms(pid: int) -> float:
+    """CPU milliseconds that all threads of a process have used, its children not counted."""
+    # The kernel's clock of another process: CPUCLOCK_SCHED of include/linux/posix-timers.h.
+    return time.clock_gettime((~pid << 3) | 2) * 1000
+
+
+def file_read_us() -> float:
+    """CPU microseconds of opening, reading and closing a small file of /proc: how dear system calls are."""
+    rounds = 5000
+    started = time.process_time()
+    for _ in range(rounds):
+        Path("/proc/self/stat").read_bytes()
+    return (time.process_time() - started) / rounds * 1_000_000
 
 
 def resident_kib(pid: int) -> int:

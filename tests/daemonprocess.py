@@ -82,7 +82,8 @@ class RunningDaemon:
             """
         )
 
-    def start(self) -> None:
+    def start(self, *, stderr: int | None = None) -> None:
+        """`stderr` None = the log file."""
         environment = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT),
@@ -99,7 +100,7 @@ class RunningDaemon:
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=log,
+                stderr=log if stderr is None else stderr,
                 cwd=ROOT,
             )
 

@@ -83,6 +83,12 @@ def run(argv: Sequence[str], wiring: "Wiring | None" = None) -> int:
 
     `wiring` replaces the parts that commands work with; None = the real ones.
     """
+    status = _run(argv, wiring)
+    output.let_go_of_stderr()
+    return status
+
+
+def _run(argv: Sequence[str], wiring: "Wiring | None") -> int:
     is_stdout_closed = sys.stdout is None
     output.hold_standard_descriptors()
     if is_stdout_closed:

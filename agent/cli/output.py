@@ -29,6 +29,8 @@ def hold_standard_descriptors() -> None:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
 
 
 class OutputFailed(Exception):
@@ -84,7 +86,19 @@ def show_lines(lines: Sequence[str]) -> None:
 
 def silence_stdout() -> None:
     """Let the interpreter's last flush go nowhere: its failure has been dealt with."""
+    _silence(1)
+
+
+def let_go_of_stderr() -> None:
+    """Keep what nobody could be told (disk full, journald gone) from becoming our exit status."""
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        _silence(2)
+
+
+def _silence(descriptor: int) -> None:
     with contextlib.suppress(OSError):
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
+        os.dup2(null, descriptor)
         os.close(null)

@@ -4,7 +4,9 @@ Not here: what the daemon does (`agent.daemon`), its parts (`wiring_daemon`).
 """
 
 import os
+import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -12,8 +14,12 @@ import click
 from agent.cli import options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent.cli.wiring import Wiring
+    from agent.cli.wiring_daemon import DaemonWiring
     from agent.config.schema import Settings
+    from agent.daemon.ports import Plan
 
 
 _SIGNALS: Final = """\b
@@ -37,6 +43,10 @@ def run(
     This is what lvm-audit-agent.service starts.  It reports each audit to [report] url, and `agent status`
     shows what it saw last.
     """
+    # They would end us until we listen and when we no longer do.  Nothing is lost: starting reads the
+    # configuration and audits.
+    for number in (signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
     from agent.cli import wiring as parts  # noqa: PLC0415 - start-up time of the other commands
 
     _run(ctx.obj or parts.Wiring(), config_path, flags)
@@ -60,7 +70,7 @@ def _run(wiring: "Wiring", config_path: str | None, flags: options.Flags) -> Non
             _warn_of_short_watchdog(settings, parts.notifier.watchdog_seconds)
             get_logger().info("service.started", version=__version__, pid=os.getpid())
             worker = Worker(
-                load=lambda beat: parts.make_plan(_reconfigure_log(parts.load_settings()), beat),
+                load=partial(_load_plan, parts),
                 inbox=parts.mailbox,
                 clock=wiring.clock,
                 notifier=parts.notifier,
@@ -92,10 +102,12 @@ def _configure_log(settings: "Settings") -> None:
     configure(settings.log, stream=sys.stderr, environment=os.environ)
 
 
-def _reconfigure_log(settings: "Settings") -> "Settings":
-    """A reload may change the level; settings that can't be used never get here."""
+def _load_plan(parts: "DaemonWiring", beat: "Callable[[], None]") -> "Plan":
+    """What the configuration amounts to now.  It may change the log, too: last, when all the rest is good."""
+    settings = parts.load_settings()
+    plan = parts.make_plan(settings, beat)
     _configure_log(settings)
-    return settings
+    return plan
 
 
 def _warn_of_short_watchdog(settings: "Settings", watchdog_seconds: float | None) -> None:

@@ -20,6 +20,7 @@ from agent.daemon.listener import UdevListener
 from agent.daemon.mailbox import AUDIT_FOR_SCHEDULE, Mailbox
 from agent.daemon.ports import Plan
 from agent.host import facts
+from agent.host.command_log import LoggingRunner
 from agent.host.liveness import identify_self
 from agent.host.lvm import LvmReader
 from agent.host.notify import Notifier
@@ -91,7 +92,8 @@ class DaemonWiring:
     def _make_auditor(
         self, settings: Settings, parts: contextlib.ExitStack, beat: Callable[[], None]
     ) -> Auditor:
-        reader = LvmReader(self.runner, Path(settings.lvm.directory), settings.lvm.timeout_seconds)
+        runner = LoggingRunner(self.runner)
+        reader = LvmReader(runner, Path(settings.lvm.directory), settings.lvm.timeout_seconds)
         return Auditor(
             reader=BeatingReader(reader, beat),
             inventory=self.wiring.make_inventory(settings, parts),

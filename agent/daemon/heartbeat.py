@@ -13,6 +13,8 @@ from agent.daemon.ports import Clock, Notifier
 
 _BEATS_PER_LIMIT: Final = 2
 """As sd_watchdog_enabled(3) recommends: at half of the limit."""
+_LEAST_SECONDS: Final = 0.05
+"""Whoever sets a limit that nobody could meet must not make us spin."""
 _RECHECK_SECONDS: Final = 1.0
 
 
@@ -24,7 +26,7 @@ class Heartbeat:
         self._clock = clock
         self._is_watching = is_watching
         limit = notifier.watchdog_seconds
-        self._interval_seconds = None if limit is None else limit / _BEATS_PER_LIMIT
+        self._interval_seconds = None if limit is None else max(limit / _BEATS_PER_LIMIT, _LEAST_SECONDS)
         self._next_at = clock.monotonic_seconds()
         self._is_starving = False
 

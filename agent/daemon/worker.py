@@ -76,15 +76,18 @@ class Worker:
         """Wait for something to do and note all that has arrived; returns why to stop, if so."""
         message = self._inbox.receive(self._patience_seconds())
         taken = 0
+        is_reload_wanted = False
         while message is not None:
             if isinstance(message, Stop):
                 return message.reason
             if isinstance(message, Request):
                 self._agenda.add(message, self._clock.monotonic_seconds())
             else:
-                self._reload()
+                is_reload_wanted = True
             taken += 1
             message = self._inbox.receive(0.0) if taken < _AT_ONCE else None
+        if is_reload_wanted:  # once for all that asked: it reads what the file says now
+            self._reload()
         return None
 
     def _do_what_is_due(self) -> None:
@@ -170,7 +173,7 @@ class Worker:
         self._notifier.reloading()
         try:
             plan = self._load(self._heartbeat.beat)
-        except AgentError as error:
+        except (AgentError, OSError) as error:  # OSError: out of descriptors, for one
             problems = getattr(error, "problems", ())
             self._log.error("config.reload.failed", error=str(error), problems=list(problems))
         else:

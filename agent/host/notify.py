@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Final, Self
 
 _STATUS_MAX_CHARACTERS: Final = 400
+_USEC_INFINITY: Final = 2**64 - 1
 
 
 class Notifier:
@@ -24,10 +25,8 @@ class Notifier:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], pid: int) -> Self:
         """What the service manager told the process `pid`; a watchdog meant for another one is not ours."""
-        watchdog_seconds = None
-        if environment.get("WATCHDOG_PID", str(pid)) == str(pid):
-            with contextlib.suppress(KeyError, ValueError):
-                watchdog_seconds = int(environment["WATCHDOG_USEC"]) / 1_000_000
+        is_ours = environment.get("WATCHDOG_PID", str(pid)) == str(pid)
+        watchdog_seconds = _to_seconds(environment.get("WATCHDOG_USEC", "")) if is_ours else None
         return cls(environment.get("NOTIFY_SOCKET"), watchdog_seconds=watchdog_seconds)
 
     @property
@@ -65,6 +64,15 @@ class Notifier:
             socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel,
         ):
             channel.sendto("\n".join(assignments).encode(), socket.MSG_DONTWAIT, self._address)
+
+
+def _to_seconds(usec: str) -> float | None:
+    """Nobody watches with a limit of nothing, nor for more than 64 bits of µs (sd_watchdog_enabled(3))."""
+    try:
+        limit_usec = int(usec)
+    except ValueError:
+        return None
+    return limit_usec / 1_000_000 if 0 < limit_usec < _USEC_INFINITY else None
 
 
 def _to_socket_address(address: str | None) -> bytes | None:

@@ -97,6 +97,44 @@ def test_the_watchdog_is_fed(tmp_path: Path) -> None:
         assert daemon.wait() == 0
 
 
+def test_a_log_that_nobody_reads_any_more_ends_nothing(daemon: RunningDaemon) -> None:
+    daemon.configure()
+    read_end, write_end = os.pipe()
+    daemon.start(stderr=write_end)
+    os.close(write_end)
+    daemon.next_report()
+    os.close(read_end)
+    for _ in range(2):
+        daemon.signal(signal.SIGUSR1)
+        assert daemon.next_report().trigger is Trigger.SIGNAL
+    daemon.signal(signal.SIGTERM)
+    assert daemon.wait() == 0
+
+
+def test_a_full_log_ends_nothing(daemon: RunningDaemon) -> None:
+    daemon.configure()
+    full = os.open("/dev/full", os.O_WRONLY)
+    daemon.start(stderr=full)
+    os.close(full)
+    daemon.next_report()
+    daemon.signal(signal.SIGTERM)
+    assert daemon.wait() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1])
+def test_signals_during_the_end_do_not_change_its_status(
+    daemon: RunningDaemon, number: signal.Signals
+) -> None:
+    daemon.configure()
+    daemon.start()
+    daemon.next_report()
+    daemon.signal(signal.SIGTERM)
+    assert daemon.process is not None
+    while daemon.process.poll() is None:
+        daemon.signal(number)
+    assert daemon.wait() == 0
+
+
 @pytest.mark.parametrize("script", [HANG, HANG_IGNORING_TERM])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_end_does_not_wait_for_an_lvm_that_hangs(

@@ -1,5 +1,6 @@
 """The worker on a fake clock: what it audits when, what it says, and that it outlives everything."""
 
+import errno
 from collections.abc import Callable
 
 import msgspec
@@ -200,6 +201,11 @@ class TestWatchdog:
         stage.run(100.0)
         assert stage.notifier.beats == pytest.approx([0.0, 30.0, 60.0, 90.0])
 
+    def test_a_limit_that_nobody_could_meet_does_not_make_it_spin(self) -> None:
+        stage = Stage(watchdog_seconds=1e-6)
+        stage.run(1.0)
+        assert len(stage.notifier.beats) <= 21
+
     def test_a_dead_watcher_starves_it(self, stage: Stage) -> None:
         stage.inbox.at(40.0, AUDIT_FOR_SIGNAL)
         stage.auditor.during = lambda: setattr(stage.watcher, "is_well", stage.clock.seconds < 40.0)
@@ -246,6 +252,22 @@ class TestReload:
         assert stage.schedule.starts == stage.watcher.starts == 2
         assert stage.notifier.said[2:4] == ["RELOADING", "READY"]
         assert len(events(logs, "config.reloaded")) == 1
+
+    def test_any_number_of_wishes_at_once_is_one_reload(self, stage: Stage) -> None:
+        stage.plans.append(stage.plan("second"))
+        for _ in range(500):
+            stage.inbox.at(10.0, Reload())
+        stage.run(20.0)
+        assert stage.closed == ["first", "second"]
+        assert stage.notifier.said.count("RELOADING") == 1
+
+    def test_a_host_without_descriptors_keeps_the_old_one(self, stage: Stage) -> None:
+        stage.plans.append(OSError(errno.EMFILE, "Too many open files"))
+        stage.inbox.at(10.0, Reload())
+        stage.inbox.at(15.0, AUDIT_FOR_SIGNAL)
+        logs = stage.run(20.0)
+        assert [at for at, _ in stage.auditor.audits] == [0.0, 15.0]
+        assert "Too many open files" in events(logs, "config.reload.failed")[0]["error"]
 
     def test_a_bad_one_changes_nothing_and_is_loud(self, stage: Stage) -> None:
         stage.plans.append(ConfigError(subject="/etc/agent.toml", problems=("audit.x: unknown key", "y")))

@@ -94,6 +94,25 @@ def test_a_stream_without_a_descriptor_is_not_the_journal() -> None:
     assert not log.is_journal(io.StringIO(), "1:2")
 
 
+class Broken(io.StringIO):
+    """A stream whose reader has gone."""
+
+    def write(self, _: str) -> int:
+        raise BrokenPipeError
+
+    def flush(self) -> None:
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_a_line_that_can_not_be_written_is_lost_and_nothing_else(form: LogFormat) -> None:
+    emit(Broken(), form=form)
+    closed = io.StringIO()
+    closed.close()
+    log.configure(LogSection(format="json"), stream=closed, environment={})
+    log.get_logger().info("audit.finished")
+
+
 def test_a_traceback_is_a_field(capsys: pytest.CaptureFixture[str]) -> None:
     log.configure(LogSection(), stream=sys.stderr, environment={})
     try:

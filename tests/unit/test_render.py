@@ -147,7 +147,9 @@ def test_a_missing_lv_has_no_size() -> None:
 
 def test_a_lock_free_read_is_said_in_the_first_line() -> None:
     group = msgspec.structs.replace(make_bug_vg(), read_mode=ReadMode.LOCK_FREE)
-    assert piped(group, None)[0] == ("NOT COMPARED  cgts-vg on controller-0, 2026-12-01 03:04:05 UTC, lock-free")
+    assert piped(group, None)[0] == (
+        "NOT COMPARED  cgts-vg on controller-0, 2026-12-01 03:04:05 UTC, lock-free"
+    )
 
 
 def test_several_volume_groups_are_set_apart() -> None:

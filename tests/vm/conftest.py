@@ -1,29 +1,25 @@
 """Runs the tests of this directory inside guests of scripts/vm, and reports them as if they had run here.
 
-All tests with the same boot (`pytest.mark.vm(boot="service")`) share one guest: outside, the first of them
-boots it and runs pytest in it for all that are selected; the reports come back through a shared file.
+All tests with the same boot (`pytest.mark.vm(boot="service")`) share one guest.  Outside, the first test of
+this directory starts all guests that the selected tests need (`vmguests`), each with a pytest for its tests;
+the reports come back through a shared file.
 """
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from vmguests import ARTEFACTS_VARIABLE, REPORTS_VARIABLE, ROOT, TIMEOUT_SECONDS, Guests
 
-ROOT = Path(__file__).parent.parent.parent
-REPORTS_VARIABLE = "VM_REPORTS"
-ARTEFACTS_VARIABLE = "VM_ARTEFACTS"
 IN_GUEST = REPORTS_VARIABLE in os.environ
-_TIMEOUT_SECONDS = "600"
-"""For all tests of a guest; on a quiet machine they take a third of it."""
 
 _REASON = pytest.StashKey[str | None]()
 _REPORTS = pytest.StashKey[dict[str, list[pytest.TestReport]]]()
+_GUESTS = pytest.StashKey[Guests]()
 _FIGURES = pytest.StashKey[list[tuple[str, str, object]]]()
 
 
@@ -57,23 +53,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not IN_GUEST:
         for item in items:
             if boot_of(item) is not None:
-                item.add_marker(pytest.mark.timeout(float(_TIMEOUT_SECONDS) + 200), append=False)
+                item.add_marker(pytest.mark.timeout(float(TIMEOUT_SECONDS) + 200), append=False)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Outside: boot if need be, then repeat what the guest's pytest reported."""
-    boot = boot_of(item)
-    if IN_GUEST or boot is None:
+    """Outside: start all guests if need be, then repeat what the guest's pytest reported."""
+    if IN_GUEST or item.get_closest_marker("vm") is None:
         return None
     reason = reason_not_to_run(item.config)
     if reason is not None:
         item.add_marker(pytest.mark.skip(reason=f"no virtual machine here: {reason}"))
         return None
+    if _GUESTS not in item.config.stash:
+        start_guests(item.session)
+    boot = boot_of(item)
+    if boot is None:
+        return None
     reports = item.config.stash[_REPORTS]
     if item.nodeid not in reports:
-        items = [other for other in item.session.items if boot_of(other) == boot]
-        run_in_guest(item.config, boot, items, reports)
+        replay(item.config, boot, [other for other in item.session.items if boot_of(other) == boot])
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     for report in reports[item.nodeid]:
         item.ihook.pytest_runtest_logreport(report=report)
@@ -90,48 +89,34 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"vm: {test}: {name} = {value}")
 
 
-def run_in_guest(
-    config: pytest.Config, boot: str, items: list[pytest.Item], reports: dict[str, list[pytest.TestReport]]
-) -> None:
-    """Run these tests in one guest; each gets its reports, or one that says why there are none."""
-    with tempfile.TemporaryDirectory(prefix="vm-tests-") as name:
-        shared = Path(name)
-        prepare = PREPARATIONS.get(boot)
-        problem = None if prepare is None else prepare(shared)
-        if problem is None:
-            problem = _run_guest(shared, boot, [item.nodeid for item in items])
-        lines = shared / "reports.jsonl"
-        for line in lines.read_text().splitlines() if lines.exists() else ():
-            report = config.hook.pytest_report_from_serializable(config=config, data=json.loads(line))
-            reports.setdefault(report.nodeid, []).append(report)
+def start_guests(session: pytest.Session) -> None:
+    """Start a guest for each boot; the one that takes longest first."""
+    guests = session.config.stash[_GUESTS] = Guests()
+    node_ids: dict[str, list[str]] = {}
+    for item in session.items:
+        boot = boot_of(item)
+        if boot is not None:
+            node_ids.setdefault(boot, []).append(item.nodeid)
+    for boot in sorted(node_ids, reverse=True):
+        guests.start(boot, node_ids[boot])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Whatever still runs was not waited for (-x, Ctrl-C)."""
+    if _GUESTS in config.stash:
+        config.stash[_GUESTS].end()
+
+
+def replay(config: pytest.Config, boot: str, items: list[pytest.Item]) -> None:
+    """Take in the reports of a guest; each of its tests gets some, or one that says why there are none."""
+    guest, reports = config.stash[_GUESTS].reports(boot), config.stash[_REPORTS]
+    for line in guest.lines:
+        report = config.hook.pytest_report_from_serializable(config=config, data=json.loads(line))
+        reports.setdefault(report.nodeid, []).append(report)
     for item in items:
         if not any(report.when == "teardown" for report in reports.get(item.nodeid, ())):
-            reports.setdefault(item.nodeid, []).append(_failed(item, problem or "the guest reported nothing"))
-
-
-def _run_guest(shared: Path, boot: str, node_ids: list[str]) -> str | None:
-    """Boot and run; returns what went wrong with the guest, not with a test."""
-    command = [
-        sys.executable,
-        str(ROOT / "scripts" / "vm"),
-        *("--timeout", _TIMEOUT_SECONDS, "--hostname", "controller-0", "--share", str(shared)),
-        *(word for size in DISKS.get(boot, ()) for word in ("--disk", size)),
-        *("--env", REPORTS_VARIABLE, "--env", ARTEFACTS_VARIABLE, "--"),
-        *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *node_ids),
-    ]
-    environment = {
-        **os.environ,
-        REPORTS_VARIABLE: str(shared / "reports.jsonl"),
-        ARTEFACTS_VARIABLE: str(shared),
-    }
-    for name in [name for name in environment if name.startswith("COVERAGE_")]:
-        del environment[name]
-    guest = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, errors="replace", check=False
-    )
-    if guest.returncode in {0, 1}:  # pytest ran, whatever it found
-        return None
-    return f"the guest ended with {guest.returncode}:\n{guest.stdout[-3000:]}\n{guest.stderr[-3000:]}"
+            problem = guest.problem or "the guest reported nothing"
+            reports.setdefault(item.nodeid, []).append(_failed(item, problem))
 
 
 def _failed(item: pytest.Item, text: str) -> pytest.TestReport:
@@ -143,36 +128,6 @@ def _failed(item: pytest.Item, text: str) -> pytest.TestReport:
         longrepr=text,
         when="call",
     )
-
-
-def build_packages(shared: Path) -> str | None:
-    """A wheelhouse and a Debian package for the system's Python, built outside, where there is a network."""
-    builder = shared / "builder"
-    wheelhouse = shared / "wheelhouse"
-    steps = [
-        ["/usr/bin/python3", "-m", "venv", str(builder)],
-        [
-            str(builder / "bin/pip"),
-            "-q",
-            "--disable-pip-version-check",
-            "wheel",
-            "--wheel-dir",
-            str(wheelhouse),
-            f"{ROOT}[sysinv]",
-        ],
-        [str(ROOT / "scripts" / "build-deb"), "--wheelhouse", str(wheelhouse), str(shared)],
-    ]
-    for step in steps:
-        done = subprocess.run(step, cwd=shared, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            return f"`{' '.join(step)}` ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-    shutil.rmtree(builder)
-    return None
-
-
-PREPARATIONS: dict[str, Callable[[Path], str | None]] = {"service": build_packages}
-DISKS = {"service": ("179G", "20G"), "common": ("8G", "8G", "8G")}
-"""Sizes of each boot's fresh disks: /dev/ubda, /dev/ubdb, …"""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -198,6 +153,11 @@ def figure(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
 
 
 @pytest.fixture(scope="session")
-def artefacts() -> Path:
-    """What was built outside for the tests in the guest."""
-    return Path(os.environ[ARTEFACTS_VARIABLE])
+def artefacts(request: pytest.FixtureRequest) -> Path:
+    """What is built outside, for the tests there and in the guest."""
+    if IN_GUEST:
+        return Path(os.environ[ARTEFACTS_VARIABLE])
+    guests = request.config.stash[_GUESTS]
+    problem = guests.build_packages()
+    assert problem is None, problem
+    return guests.artefacts

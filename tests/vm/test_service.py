@@ -392,7 +392,20 @@ def test_an_upgrade_keeps_configuration_and_outbox(receiver: Receiver, artefacts
         pass
 
 
+def test_the_package_is_refused_where_it_would_be_hidden(artefacts: Path) -> None:
+    (package,) = artefacts.glob("*.deb")
+    refused = run("dpkg", "--install", str(package), check=False)
+    assert refused.returncode != 0
+    assert "run scripts/uninstall first" in refused.stderr
+    assert show("FragmentPath") == f"/etc/systemd/system/{UNIT}"
+    assert show("ActiveState") == "active"
+
+
 def test_uninstalling_leaves_nothing(before_installation: frozenset[str]) -> None:
+    manifest = Path("/opt/lvm-audit-agent/manifest").read_text()
+    made = [Path(line) for line in manifest.splitlines() if line.endswith("/")]
+    for directory in made[:1]:  # somebody was quicker, perhaps an earlier uninstallation that was interrupted
+        run("rm", "-r", str(directory))
     kept = run(str(ROOT / "scripts/uninstall")).stdout
     assert "kept: /etc/lvm-audit-agent" in kept
     assert "kept: /var/lib/lvm-audit-agent" in kept
@@ -412,6 +425,10 @@ def test_the_debian_package_lives_and_dies(before_installation: frozenset[str], 
     assert run("systemctl", "is-enabled", UNIT).stdout == "enabled\n"
     pid = show("MainPID")
     assert run("agent", "--version").stdout.startswith("agent ")
+    refused = run(str(ROOT / "scripts/install"), "--wheelhouse", str(artefacts / "wheelhouse"), check=False)
+    assert refused.returncode == 1
+    assert "apt-get remove lvm-audit-agent" in refused.stderr
+    assert not Path("/opt/lvm-audit-agent").exists()
 
     CONFIG.write_text("[audit]\ninterval_seconds = 30\n")
     run("dpkg", "--install", str(package))  # an upgrade, to the same version

@@ -47,6 +47,9 @@ class Room(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         placed = 0
         if self.is_frozen or areas > len(free):
             return self.free, placed
+        if len(free) == 1:  # most hosts: there is nothing to choose
+            placed = min(area_extents, free[0])
+            return (free[0] - placed,), placed
         for chosen in chain([self._find(home) if len(home) == areas else []], repeat([])):
             # LVM sorts by what it could use of each: of several that are large enough, the first is taken.
             usable = [min(area_extents - placed, extents) for extents in free]

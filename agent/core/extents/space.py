@@ -54,7 +54,7 @@ def layout_of(volume_group: VolumeGroup, logical_volume: LogicalVolume) -> Layou
         last = logical_volume.segments[-1]
         below = by_name.get(last.areas[0].name) if len(last.areas) == 1 else None
         if below is None and last.segtype == "linear" and len(last.areas) == 1:
-            return Layout(home=(last.areas[0].name,))  # nearly all LVs are so: half the time of the long way
+            return Layout(home=(last.areas[0].name,))  # nearly all LVs are so
         if below is None or below.name in seen or "pvmove" in below.roles:
             return _segment_layout(last, by_name)
         seen.add(below.name)
