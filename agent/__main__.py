@@ -1,12 +1,18 @@
 """`agent` and `python -m agent`.  Nothing happens at import."""
 
 import gc
+import signal
 import sys
 
 
 def main() -> None:
     """Run the command line and exit with its status."""
-    if sys.argv[1:2] != ["run"]:  # all others end before they have made any garbage
+    if sys.argv[1:2] == ["run"]:
+        # They would end the daemon until it listens and once it no longer does.  Nothing is lost: starting
+        # reads the configuration and audits.
+        for number in (signal.SIGHUP, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_IGN)
+    else:  # all others end before they have made any garbage
         gc.disable()  # a tenth of a cold audit went into looking for some among what was just imported
     try:
         from agent.cli.main import run  # noqa: PLC0415 - importing this module must cost nothing

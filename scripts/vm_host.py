@@ -38,6 +38,7 @@ _PROGRAMS = {
 }
 _BOOT_SECONDS = 120.0
 _HALT_SECONDS = 30.0
+_STUBS_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 _CONSOLE_LINES = 40
 """A kernel's last words are long: what went wrong stands before them."""
@@ -203,8 +204,12 @@ def _end(guest: "subprocess.Popen[bytes]") -> None:
             os.killpg(guest.pid, number)
         with suppress(subprocess.TimeoutExpired):
             guest.wait(grace_seconds)
-    with suppress(ProcessLookupError):  # stubs of a kernel that was killed itself
-        os.killpg(guest.pid, signal.SIGKILL)
+    # The stubs of a kernel that was killed itself: not our children, so there is nothing to wait on.
+    deadline = time.monotonic() + _STUBS_SECONDS
+    with suppress(ProcessLookupError):
+        while time.monotonic() < deadline:
+            os.killpg(guest.pid, signal.SIGKILL)
+            time.sleep(_POLL_SECONDS)
 
 
 class _Pump:

@@ -4,7 +4,6 @@ Not here: what the daemon does (`agent.daemon`), its parts (`wiring_daemon`).
 """
 
 import os
-import signal
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -43,10 +42,6 @@ def run(
     This is what lvm-audit-agent.service starts.  It reports each audit to [report] url, and `agent status`
     shows what it saw last.
     """
-    # They would end us until we listen and when we no longer do.  Nothing is lost: starting reads the
-    # configuration and audits.
-    for number in (signal.SIGHUP, signal.SIGUSR1):
-        signal.signal(number, signal.SIG_IGN)
     from agent.cli import wiring as parts  # noqa: PLC0415 - start-up time of the other commands
 
     _run(ctx.obj or parts.Wiring(), config_path, flags)

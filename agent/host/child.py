@@ -112,9 +112,10 @@ def start(command: Command) -> Child:
 def interrupt_held() -> Iterator[None]:
     """Let a Ctrl-C wait: between a child's start and its being remembered it would leave it behind.
 
-    The children inherit that, and nobody sends them SIGINT: they have sessions of their own.
+    The children inherit that.  SIGUSR1 and SIGHUP are for us alone, but `systemctl kill --signal=USR1` sends
+    to the whole service, and a `vgs` that died of it would make the volume group unreadable.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGUSR1, signal.SIGHUP})
     try:
         yield
     finally:

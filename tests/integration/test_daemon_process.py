@@ -122,6 +122,26 @@ def test_a_full_log_ends_nothing(daemon: RunningDaemon) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1])
+def test_signals_during_the_start_do_not_end_it(daemon: RunningDaemon, number: signal.Signals) -> None:
+    daemon.configure()
+    daemon.start()
+    assert daemon.process is not None
+    while is_deadly(daemon.process.pid, number):  # the interpreter itself is starting
+        assert daemon.process.poll() is None
+        os.sched_yield()
+    for _ in range(10):
+        daemon.signal(number)
+    assert daemon.next_report().verdict is AuditVerdict.CLEAN
+
+
+def is_deadly(pid: int, number: signal.Signals) -> bool:
+    """Whether the process neither ignores nor catches the signal."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    masks = [int(line.split()[1], 16) for line in lines if line.startswith(("SigIgn:", "SigCgt:"))]
+    return not any(mask >> (number - 1) & 1 for mask in masks)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1])
 def test_signals_during_the_end_do_not_change_its_status(
     daemon: RunningDaemon, number: signal.Signals
 ) -> None:

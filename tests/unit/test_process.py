@@ -194,6 +194,12 @@ def test_a_signal_without_consequence_does_not_disturb_a_run(runner: Runner) -> 
     assert outcome.report == b"r"
 
 
+@pytest.mark.parametrize("name", ["INT", "USR1", "HUP"])
+def test_what_is_sent_to_the_whole_service_does_not_end_a_child(runner: Runner, name: str) -> None:
+    (outcome,) = run(runner, f"kill -{name} $$; printf r > $REPORT")
+    assert (outcome.status, outcome.report) == (0, b"r")
+
+
 def test_an_interrupt_leaves_no_child(runner: Runner, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     with pytest.raises(KeyboardInterrupt):
