@@ -23,10 +23,18 @@ PATIENCE_SECONDS = 20.0
 
 
 class RunningDaemon:
-    """`agent run` with fake LVM programs; ended by its context, whatever happens."""
+    """`agent run` with fake LVM programs; ended by its context, whatever happens.
+
+    `lvm_system_directory` gives it the real programs instead, with that LVM_SYSTEM_DIR.
+    """
 
     def __init__(
-        self, directory: Path, *, configuration: str = "", watchdog_seconds: float | None = None
+        self,
+        directory: Path,
+        *,
+        configuration: str = "",
+        watchdog_seconds: float | None = None,
+        lvm_system_directory: Path | None = None,
     ) -> None:
         self.directory = directory
         self.lvm = FakeLvm(directory)
@@ -38,6 +46,7 @@ class RunningDaemon:
         self.configuration = configuration
         self.log_file = directory / "log"
         self._watchdog_seconds = watchdog_seconds
+        self._lvm_system_directory = lvm_system_directory
         self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._notify.bind("")
         self._notify.settimeout(PATIENCE_SECONDS)
@@ -72,7 +81,7 @@ class RunningDaemon:
             hostname = "controller-0"
             state_directory = "{self.directory}/state"
             [lvm]
-            directory = "{self.lvm.directory}"
+            directory = "{"/usr/sbin" if self._lvm_system_directory else self.lvm.directory}"
             timeout_seconds = {keys.get("timeout_seconds", "30")}
             [udev]
             enabled = false
@@ -89,6 +98,8 @@ class RunningDaemon:
             "PYTHONPATH": str(ROOT),
             "NOTIFY_SOCKET": "@" + self._notify.getsockname()[1:].decode(),
         }
+        if self._lvm_system_directory is not None:
+            environment["LVM_SYSTEM_DIR"] = str(self._lvm_system_directory)
         if self._watchdog_seconds is not None:
             environment["WATCHDOG_USEC"] = str(int(self._watchdog_seconds * 1_000_000))
         for name in ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"):

@@ -237,9 +237,10 @@ def slope_kib(samples: list[int]) -> float:
     return above / sum((number - middle) ** 2 for number in range(count))
 
 
+@pytest.mark.timeout(1200)  # a minute on an idle machine
 def test_nothing_grows_from_audit_to_audit(daemon: RunningDaemon, request: pytest.FixtureRequest) -> None:
-    """Back to back; $AGENT_SOAK_AUDITS asks for more than the usual 150."""
-    audits = int(os.environ.get("AGENT_SOAK_AUDITS", "150"))
+    """Back to back, 2,000 of them; $AGENT_SOAK_AUDITS asks for more or fewer."""
+    audits = int(os.environ.get("AGENT_SOAK_AUDITS", "2000"))
     daemon.configure("[audit]\ninterval_seconds = 3600")  # no audit but those asked for here
     daemon.start()
     daemon.next_report()
