@@ -3,9 +3,9 @@
 Not here: the judging, how to mend one filesystem (`resize_advice`).
 """
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
-from agent.core.extents.space import physical_extents
 from agent.core.models import (
     Finding,
     RecordedFilesystem,
@@ -57,9 +57,9 @@ def nothing_recorded(
     )
 
 
-def extent_findings(volume_group: VolumeGroup) -> tuple[Finding, ...]:
+def extent_findings(volume_group: VolumeGroup, occupied: Mapping[str, int]) -> tuple[Finding, ...]:
     """Two sums that must agree: extents found below LVs, and extents LVM calls used."""
-    attributed = sum(physical_extents(volume_group).values())
+    attributed = sum(occupied.values())
     if attributed == volume_group.used_extents:
         return ()
     return (

@@ -20,6 +20,7 @@ from agent.core.compare import (
 from agent.core.crosscheck import find_stale_views
 from agent.core.errors import AgentError, ExitCode, InventoryError, LvmError
 from agent.core.extents.growth import assess
+from agent.core.extents.space import physical_extents
 from agent.core.layers.view import LayerScan
 from agent.core.models import (
     Finding,
@@ -132,13 +133,14 @@ def _judge_unread(name: str, error: LvmError, recorded: RecordedSizes | Inventor
 def _without_records(reading: Reading, scan: LayerScan | None) -> Judgement:
     """What the host alone says."""
     volume_group = reading.volume_group
+    occupied = physical_extents(volume_group)
     layers, layer_findings = (None, ()) if scan is None else (scan.layers, scan.findings)
     return Judgement(
         volume_group_name=volume_group.name,
         verdict=AuditVerdict.CLEAN,
         volume_group=volume_group_section(volume_group),
-        logical_volumes=logical_volume_sections(volume_group, layers),
-        findings=(*reading.findings, *advice.extent_findings(volume_group), *layer_findings),
+        logical_volumes=logical_volume_sections(volume_group, occupied, layers),
+        findings=(*reading.findings, *advice.extent_findings(volume_group, occupied), *layer_findings),
     )
 
 

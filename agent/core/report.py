@@ -91,7 +91,7 @@ class VolumeGroupSection(msgspec.Struct, frozen=True, kw_only=True):
     read_mode: ReadMode
 
 
-class LayerSection(msgspec.Struct, frozen=True, kw_only=True):
+class LayerSection(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One thing that sits on an LV."""
 
     kind: Literal["drbd", "crypt", "filesystem"]
@@ -104,7 +104,7 @@ class LayerSection(msgspec.Struct, frozen=True, kw_only=True):
     drbd: DrbdState | None = None
 
 
-class LogicalVolumeSection(msgspec.Struct, frozen=True, kw_only=True):
+class LogicalVolumeSection(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One LV.  `physical_extents` is what it occupies, sub-LVs included; theirs is 0."""
 
     name: str
@@ -120,7 +120,7 @@ class LogicalVolumeSection(msgspec.Struct, frozen=True, kw_only=True):
     layers: tuple[LayerSection, ...] | None = None
 
 
-class FilesystemSection(msgspec.Struct, frozen=True, kw_only=True):
+class FilesystemSection(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One recorded filesystem beside its LV.  `delta_extents` = actual - recorded, negative = undersized."""
 
     name: str

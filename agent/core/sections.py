@@ -6,7 +6,6 @@ Not here: verdicts and findings (`judge`).
 from collections.abc import Mapping
 
 from agent.core.extents.room import allocatable_room
-from agent.core.extents.space import physical_extents
 from agent.core.models import LogicalVolume, VolumeGroup
 from agent.core.report import LayerSection, LogicalVolumeSection, LvRole, VolumeGroupSection
 
@@ -31,10 +30,14 @@ def volume_group_section(volume_group: VolumeGroup) -> VolumeGroupSection:
 
 
 def logical_volume_sections(
-    volume_group: VolumeGroup, layers: Mapping[str, tuple[LayerSection, ...]] | None
+    volume_group: VolumeGroup,
+    occupied: Mapping[str, int],
+    layers: Mapping[str, tuple[LayerSection, ...]] | None,
 ) -> tuple[LogicalVolumeSection, ...]:
-    """The published view of every LV; `layers` by LV name, None = nobody could look."""
-    occupied = physical_extents(volume_group)
+    """The published view of every LV.
+
+    By LV name: `occupied` extents (see `physical_extents`), and `layers`, None = nobody could look.
+    """
     return tuple(
         LogicalVolumeSection(
             name=lv.name,
