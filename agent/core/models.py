@@ -5,8 +5,7 @@ Frozen values without behaviour beyond questions about themselves.  *actual* is 
 thousand are hidden from the garbage collector (gc=False: frozen values can't form a cycle), which took a
 quarter of the time of judging them.
 
-Not here: the published document (see `report`), parsing (`lvm.parse`), arithmetic (`extents.space`,
-`capacity`).
+Not here: the published document (`report`), parsing (`lvm.parse`), arithmetic (`extents.space`).
 """
 
 from collections.abc import Mapping
