@@ -227,7 +227,8 @@ class _Pump:
 
     def finish(self) -> None:
         """Wait for the rest of the output; the guest is gone by now."""
-        self._thread.join(10.0)
+        with suppress(RuntimeError):  # a signal came while it was being started
+            self._thread.join(10.0)
         os.close(self._reader)
 
     def _copy(self) -> None:
